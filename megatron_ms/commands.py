@@ -23,6 +23,8 @@ COMMANDS: dict[str, str] = {
     "plan": "megatron_ms.plan.command",
     "models": "megatron_ms.models.command",
     "status": "megatron_ms.status.command",
+    "generate": "megatron_ms.inference.generate",
+    "chat": "megatron_ms.inference.chat",
 }
 
 _PROGRAM = "python -m megatron_ms"

@@ -33,6 +33,7 @@ SECTIONS: dict[str, str] = {
     **TRAINING,
     "plan": "megatron_ms.plan.estimate:Devices",
     "about": "megatron_ms.config.training:About",
+    "generate": "megatron_ms.inference.section:Generate",
 }
 
 

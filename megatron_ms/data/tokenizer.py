@@ -201,8 +201,19 @@ class HuggingFace:
     """A tokenizer of transformers, from a folder, from a tokenizer.json, or from GPT-2's vocab.json and merges.txt."""
 
     def __init__(self, place: Path, vocabulary: Path | None = None, merges: Path | None = None) -> None:
-        self.name = str(place)
-        self.inner = _load_gpt2(vocabulary, merges) if vocabulary and merges else _load_huggingface(place)
+        self._use(
+            _load_gpt2(vocabulary, merges) if vocabulary and merges else _load_huggingface(place), str(place)
+        )
+
+    @classmethod
+    def of(cls, inner: Any, name: str) -> HuggingFace:
+        """Wraps a tokenizer that has been loaded."""
+        made = cls.__new__(cls)
+        made._use(inner, name)
+        return made
+
+    def _use(self, inner: Any, name: str) -> None:
+        self.name, self.inner = name, inner
         # Some folders have holes in their ids, so that the largest id is above the number of tokens.
         self.size = max(len(self.inner), 1 + max(self.inner.get_vocab().values(), default=0))
         self.bos, self.eos, self.pad = (

@@ -8,7 +8,26 @@ import pytest
 
 from megatron_ms import config
 from megatron_ms.training import settings
+from msadapter import alias
 from tests.toolkit import fake_upstream
+
+
+def _import_transformers() -> None:
+    """transformers decides once, when it is imported, whether there is a torch."""
+    before = alias.installed()
+    alias.install()
+    try:
+        import transformers
+
+        transformers.utils.is_torch_available()
+    except ModuleNotFoundError:  # the tests that need it are skipped
+        pass
+    finally:
+        if not before:
+            alias.uninstall()
+
+
+_import_transformers()
 
 TOY = """\
 name: toy

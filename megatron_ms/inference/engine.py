@@ -1,0 +1,123 @@
+"""A model of transformers and its tokenizer, with the errors that a user can mend."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserError
+from .section import Generate
+
+# A long prompt in front of a short limit would otherwise end in an error deep inside the model.
+_LENGTHS = ("max_position_embeddings", "n_positions", "seq_length")
+
+
+class Engine:
+    """Continues token ids with the model of a configuration."""
+
+    def __init__(self, keys: Generate) -> None:
+        self.keys = keys
+        folder = _checked_folder(keys.model)
+        _provide_torch()
+        import torch
+        import transformers
+        from safetensors import SafetensorError
+
+        try:
+            self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            self.model = transformers.AutoModelForCausalLM.from_pretrained(
+                folder, local_files_only=True, dtype=keys.dtype
+            ).to(keys.device)
+        except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+            raise UserError(f"generate.model: {folder}: {str(error).splitlines()[0]}") from None
+        self.model.eval()
+        self.torch = torch
+        if self.tokenizer.pad_token_id is None:
+            self.tokenizer.pad_token = self.tokenizer.eos_token
+        self.tokenizer.padding_side = "left"  # the answers stand behind the prompts
+        config = self.model.config
+        self.longest = next((getattr(config, n) for n in _LENGTHS if getattr(config, n, None)), None)
+
+    def texts(self, prompts: Sequence[str]) -> list[str]:
+        """The continuations of several prompts, which are computed together."""
+        found = self.tokenizer(list(prompts), return_tensors="pt", padding=len(prompts) > 1)
+        ids, mask = found["input_ids"], found["attention_mask"]
+        out = self._run(ids, mask)
+        return self.tokenizer.batch_decode(out[:, ids.shape[1] :], skip_special_tokens=True)
+
+    def stream(self, ids: Sequence[int], on_text: Callable[[str], None]) -> str:
+        """Continues ids and calls ``on_text`` with each new piece of text. Returns the whole answer.
+
+        An exception of ``on_text`` ends the generation and is passed on.
+        """
+        import transformers
+
+        class Streamer(transformers.TextStreamer):
+            def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
+                if text:
+                    pieces.append(text)
+                    on_text(text)
+
+        pieces: list[str] = []
+        tensor = self.torch.tensor([list(ids)])
+        streams = self.keys.beams == 1  # with several beams the text is known at the end only
+        streamer = Streamer(self.tokenizer, skip_prompt=True, skip_special_tokens=True) if streams else None
+        out = self._run(tensor, self.torch.ones_like(tensor), streamer)
+        if not streams:
+            whole = self.tokenizer.decode(out[0, tensor.shape[1] :], skip_special_tokens=True)
+            pieces.append(whole)
+            on_text(whole)
+        return "".join(pieces)
+
+    def _run(self, ids: Any, mask: Any, streamer: Any = None) -> Any:
+        keys = self.keys
+        length = int(ids.shape[1])
+        if length == 0:
+            raise UserError("generate: a prompt has no token")
+        if self.longest and length >= self.longest:
+            raise UserError(
+                f"generate: a prompt has {length} tokens, and the model takes {self.longest}: shorten it, or for a chat "
+                "lower generate.history"
+            )
+        options: dict[str, Any] = {"num_beams": keys.beams, "do_sample": keys.sample}
+        if keys.sample:
+            options |= {"temperature": keys.temperature, "top_k": keys.top_k or 0, "top_p": keys.top_p or 1.0}
+            self.torch.manual_seed(keys.seed)
+        most = keys.max_new_tokens if not self.longest else min(keys.max_new_tokens, self.longest - length)
+        with self.torch.inference_mode():
+            return self.model.generate(
+                ids.to(keys.device),
+                attention_mask=mask.to(keys.device),
+                max_new_tokens=most,
+                repetition_penalty=keys.repetition_penalty,
+                pad_token_id=self.tokenizer.pad_token_id,
+                streamer=streamer,
+                **options,
+            )
+
+
+def _checked_folder(name: str) -> Path:
+    folder = Path(name)
+    if not folder.is_dir():
+        raise UserError(f"generate.model: there is no folder {name}")
+    config = folder / "config.json"
+    if not config.is_file():
+        raise UserError(f"generate.model: {name} has no config.json: is it a model of transformers?")
+    try:
+        facts = json.loads(config.read_text(encoding="utf-8"))
+    except (ValueError, UnicodeDecodeError) as error:
+        raise UserError(f"generate.model: {config}: {error}") from None
+    if isinstance(facts, dict) and "auto_map" in facts and not facts.get("model_type"):
+        raise UserError(f"generate.model: {name} needs code of its own, which is never run")
+    return folder
+
+
+def _provide_torch() -> None:
+    """Has `import torch` answered by msadapter, unless the program has one already."""
+    if "torch" not in sys.modules:
+        import msadapter
+
+        msadapter.install()

@@ -1,0 +1,127 @@
+"""The command `generate`: the tokens are those of transformers' own generate, and files are written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from megatron_ms import commands
+from megatron_ms.inference.engine import Engine
+from megatron_ms.inference.section import Generate
+
+PROMPTS = ["Once upon a time", "The sea", "Zürich und 世界"]
+
+
+@pytest.fixture
+def config(model_folder, tmp_path):
+    path = tmp_path / "generate.yaml"
+    path.write_text(
+        f"generate: {{model: {model_folder}, max_new_tokens: 12, prompts: [Once upon a time, The sea]}}\n"
+    )
+    return path
+
+
+def _by_hand(engine: Engine, prompt: str, **options) -> str:
+    ids = engine.tokenizer(prompt, return_tensors="pt")["input_ids"]
+    out = engine.model.generate(ids, max_new_tokens=12, **options)
+    return engine.tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True)
+
+
+@pytest.mark.parametrize(
+    ("keys", "options"),
+    [
+        ({}, {"do_sample": False}),
+        ({"beams": 3}, {"do_sample": False, "num_beams": 3}),
+        ({"repetition_penalty": 1.5}, {"do_sample": False, "repetition_penalty": 1.5}),
+        (
+            {"sample": True, "temperature": 0.7, "top_k": 20, "top_p": 0.9, "seed": 3},
+            {"do_sample": True, "temperature": 0.7, "top_k": 20, "top_p": 0.9},
+        ),
+    ],
+)
+def test_the_texts_are_those_of_transformers(model_folder, keys, options):
+    engine = Engine(Generate(model=str(model_folder), max_new_tokens=12, **keys))
+    for prompt in PROMPTS:
+        engine.torch.manual_seed(keys.get("seed", 0))
+        expected = _by_hand(engine, prompt, **options)
+        assert engine.texts([prompt]) == [expected]
+
+
+def test_texts_that_are_computed_together_are_those_of_each_alone(model_folder):
+    engine = Engine(Generate(model=str(model_folder), max_new_tokens=12))
+    assert engine.texts(PROMPTS) == [engine.texts([prompt])[0] for prompt in PROMPTS]
+
+
+def test_streamed_pieces_make_up_the_text(model_folder):
+    for beams in (1, 2):
+        engine = Engine(Generate(model=str(model_folder), max_new_tokens=12, beams=beams))
+        pieces: list[str] = []
+        whole = engine.stream(engine.tokenizer(PROMPTS[0])["input_ids"], pieces.append)
+        assert "".join(pieces) == whole == engine.texts(PROMPTS[:1])[0]
+
+
+def test_an_answer_ends_where_the_model_ends(model_folder):
+    engine = Engine(Generate(model=str(model_folder), max_new_tokens=1000))
+    ids = engine.tokenizer("x" * 250, return_tensors="pt")["input_ids"]
+    assert 250 < engine._run(ids, engine.torch.ones_like(ids)).shape[1] <= 256
+
+
+def test_the_command_prints_or_writes_a_whole_file(config, tmp_path, capsys):
+    assert commands.main(["generate", str(config)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("Once upon a time") and "\nThe sea" in printed
+    output = tmp_path / "texts.jsonl"
+    (tmp_path / "more.txt").write_text("One more\n\n", encoding="utf-8")
+    words = [
+        f"generate.output={output}",
+        f"generate.prompt_file={tmp_path / 'more.txt'}",
+        "generate.batch_size=2",
+    ]
+    assert commands.main(["generate", str(config), *words]) == 0
+    rows = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    assert [row["prompt"] for row in rows] == ["Once upon a time", "The sea", "One more"]
+    assert "".join(row["prompt"] + row["text"] + "\n" for row in rows[:2]) == printed
+    capsys.readouterr()
+    assert commands.main(["generate", str(config), *words]) == 2
+    assert "exists and is not overwritten" in capsys.readouterr().err
+    assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["generate.model=/nowhere"], "generate.model: there is no folder /nowhere"),
+        (["generate.model=."], "has no config.json"),
+        (["generate.prompts=[]"], "generate.prompts: give at least one"),
+        (["generate.prompt_file=/nowhere.txt"], "generate.prompt_file: /nowhere.txt cannot be read"),
+        (["generate.top_k=3"], "need sample: true"),
+        (["generate.temprature=2"], "did you mean temperature?"),
+        (["generate.output=/nowhere/out.jsonl"], "there is no folder /nowhere"),
+        (["generate.max_new_tokens=0"], "generate.max_new_tokens"),
+    ],
+)
+def test_wrong_input_is_named(config, words, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert commands.main(["generate", str(config), *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_damaged_folder_is_named(config, model_folder, tmp_path, capsys):
+    import shutil
+
+    folder = tmp_path / "damaged"
+    shutil.copytree(model_folder, folder)
+    weights = next(folder.glob("*.safetensors"))
+    weights.write_bytes(weights.read_bytes()[:100])
+    assert commands.main(["generate", str(config), f"generate.model={folder}"]) == 2
+    assert f"generate.model: {folder}" in capsys.readouterr().err
+    weights.unlink()
+    assert commands.main(["generate", str(config), f"generate.model={folder}"]) == 2
+    (folder / "config.json").write_text("{")
+    assert commands.main(["generate", str(config), f"generate.model={folder}"]) == 2
+
+
+def test_a_prompt_that_is_too_long_is_named(model_folder, capsys, config):
+    assert commands.main(["generate", str(config), f"generate.prompts=[{'x' * 300}]"]) == 2
+    assert "the model takes 256" in capsys.readouterr().err
