@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "status": "megatron_ms.status.command",
     "generate": "megatron_ms.inference.generate",
     "chat": "megatron_ms.inference.chat",
+    "evaluate": "megatron_ms.evaluation.command",
 }
 
 _PROGRAM = "python -m megatron_ms"
@@ -40,7 +41,7 @@ exit code: 0 success, 1 the work failed (the last lines say why), 2 wrong input,
 """
 WRONG_INPUT, INTERRUPTED = 2, 130
 # Packages of pyproject.toml's extra `toolkit` and what they bring, by the names that Python imports.
-_INSTALLED_BY_EXTRA = {"datasets", "jinja2", "omegaconf", "pandas", "pyarrow", "pydantic", "yaml"}
+_INSTALLED_BY_EXTRA = {"datasets", "jinja2", "lm_eval", "omegaconf", "pandas", "pyarrow", "pydantic", "yaml"}
 
 
 def add_config_arguments(parser: argparse.ArgumentParser) -> None:

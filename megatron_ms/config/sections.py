@@ -34,6 +34,7 @@ SECTIONS: dict[str, str] = {
     "plan": "megatron_ms.plan.estimate:Devices",
     "about": "megatron_ms.config.training:About",
     "generate": "megatron_ms.inference.section:Generate",
+    "evaluate": "megatron_ms.evaluation.section:Evaluate",
 }
 
 

@@ -72,6 +72,30 @@ class Engine:
             on_text(whole)
         return "".join(pieces)
 
+    def until(self, prompt: str, words: Sequence[str], most: int) -> str:
+        """The greedy continuation of a prompt up to the first of some words, in at most so many tokens.
+
+        A prompt that leaves no room loses its beginning.
+        """
+        ids = self.tokenizer(prompt)["input_ids"]
+        if self.longest:
+            most = min(most, self.longest - 1)
+            ids = ids[-(self.longest - most) :]
+        stop = {"stop_strings": list(words), "tokenizer": self.tokenizer} if words else {}
+        tensor = self.torch.tensor([ids]).to(self.keys.device)
+        with self.torch.inference_mode():
+            out = self.model.generate(
+                tensor,
+                attention_mask=self.torch.ones_like(tensor),
+                max_new_tokens=most,
+                do_sample=False,
+                pad_token_id=self.tokenizer.pad_token_id,
+                **stop,
+            )
+        text = self.tokenizer.decode(out[0, tensor.shape[1] :], skip_special_tokens=True)
+        ends = [text.find(word) for word in words if word in text]
+        return text[: min(ends)] if ends else text
+
     def _run(self, ids: Any, mask: Any, streamer: Any = None) -> Any:
         keys = self.keys
         length = int(ids.shape[1])

@@ -1,0 +1,295 @@
+"""The benchmarks: where lm-eval's tasks of each are, and how the files that its authors publish become their rows."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserError
+
+Rows = list[dict[str, Any]]
+Subjects = dict[str, dict[str, Rows]]  # task of lm-eval -> split -> rows
+_LETTERS = "ABCDEFGHIJ"
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark.
+
+    about: what it asks, in one line.
+    layout: the files below the named folder.
+    tasks: the folder of its tasks in lm-eval, or None if the task is defined here.
+    read: the rows of each subject of a folder, in the columns that lm-eval's task expects.
+    runs_code: whether answers are programs that must be run.
+    """
+
+    about: str
+    layout: str
+    tasks: str | None
+    read: Callable[[Path], Subjects]
+    runs_code: bool = False
+
+
+def _lines(path: Path) -> Rows:
+    """The rows of a JSON lines file, also of a compressed one. UserError names file and line."""
+    try:
+        if path.suffix == ".gz":
+            text = gzip.decompress(path.read_bytes()).decode("utf-8")
+        else:
+            text = path.read_text(encoding="utf-8")
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+    rows = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{path}, line {number}: is no JSON: {error}") from None
+        if not isinstance(row, dict):
+            raise UserError(f"{path}, line {number}: is no object with keys")
+        rows.append(row)
+    return _some(rows, path)
+
+
+def _table(path: Path, names: Iterable[str] | None = None) -> Rows:
+    """The rows of a CSV file. Without ``names`` its first line has them."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, None if names is None else list(names), strict=True)
+            rows = []
+            for row in reader:
+                if None in row or None in row.values():
+                    raise UserError(
+                        f"{path}, line {reader.line_num}: has another number of columns than {reader.fieldnames}"
+                    )
+                rows.append(dict(row))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+    return _some(rows, path)
+
+
+def _some(rows: Rows, path: Path) -> Rows:
+    if not rows:
+        raise UserError(f"{path} has no rows")
+    return rows
+
+
+def _value(row: dict[str, Any], name: str, path: Path, number: int) -> Any:
+    if name not in row:
+        raise UserError(
+            f"{path}, row {number}: there is no key {name!r}; the keys are {', '.join(map(repr, row))}"
+        )
+    return row[name]
+
+
+def _columns(rows: Rows, path: Path, *names: str) -> Rows:
+    """The rows with only these columns. UserError if one is absent."""
+    return [{name: _value(row, name, path, number) for name in names} for number, row in enumerate(rows, 1)]
+
+
+def _letter(row: dict[str, Any], name: str, path: Path, number: int, choices: int = 4) -> int:
+    """The number of the choice that a letter names."""
+    letter = str(_value(row, name, path, number)).strip()
+    if len(letter) != 1 or letter not in _LETTERS[:choices]:
+        raise UserError(
+            f"{path}, row {number}: {name} must be a letter up to {_LETTERS[choices - 1]}, not {letter!r}"
+        )
+    return _LETTERS.index(letter)
+
+
+def _files(folder: Path, pattern: str, ending: str) -> dict[str, Path]:
+    """Subject -> file, for the files of a folder that match a pattern. UserError if there is none."""
+    found = {path.name.removesuffix(ending): path for path in sorted(folder.glob(pattern))}
+    if not found:
+        raise UserError(f"{folder} has no files {pattern}")
+    return found
+
+
+def _file(folder: Path, *names: str) -> Path:
+    """The first of these files that exists. The folder may also be the file itself."""
+    if folder.is_file():
+        return folder
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    raise UserError(f"{folder} has no file {' or '.join(names)}")
+
+
+# ---------------------------------------------------------------- knowledge, by subject
+def _mmlu(folder: Path) -> Subjects:
+    found: Subjects = {}
+    for subject, path in _files(folder / "test", "*_test.csv", "_test.csv").items():
+        shots = _file(folder / "dev", f"{subject}_dev.csv")
+        found[f"mmlu_{subject}"] = {"test": _mmlu_rows(path), "dev": _mmlu_rows(shots)}
+    return found
+
+
+def _mmlu_rows(path: Path) -> Rows:
+    rows = _table(path, ["question", "A", "B", "C", "D", "answer"])
+    return [
+        {
+            "question": row["question"],
+            "choices": [row[letter] for letter in "ABCD"],
+            "answer": _letter(row, "answer", path, number),
+        }
+        for number, row in enumerate(rows, 1)
+    ]
+
+
+def _cmmlu(folder: Path) -> Subjects:
+    columns = ("Question", "A", "B", "C", "D", "Answer")
+    found: Subjects = {}
+    for subject, path in _files(folder / "test", "*.csv", ".csv").items():
+        shots = _file(folder / "dev", f"{subject}.csv")
+        splits = {"test": path, "dev": shots}
+        found[f"cmmlu_{subject}"] = {
+            name: _columns(_table(file), file, *columns) for name, file in splits.items()
+        }
+        for name, file in splits.items():
+            for number, row in enumerate(found[f"cmmlu_{subject}"][name], 1):
+                _letter(row, "Answer", file, number)
+    return found
+
+
+def _ceval(folder: Path) -> Subjects:
+    columns = ("question", "A", "B", "C", "D", "answer")
+    found: Subjects = {}
+    for subject, path in _files(folder / "val", "*_val.csv", "_val.csv").items():
+        splits = {"val": path, "dev": _file(folder / "dev", f"{subject}_dev.csv")}
+        found[f"ceval-valid_{subject}"] = {
+            name: _columns(_table(file), file, *columns) for name, file in splits.items()
+        }
+        for name, file in splits.items():
+            for number, row in enumerate(found[f"ceval-valid_{subject}"][name], 1):
+                _letter(row, "answer", file, number)
+    return found
+
+
+def _agieval(folder: Path) -> Subjects:
+    found: Subjects = {}
+    for subject, path in _files(folder, "*.jsonl", ".jsonl").items():
+        rows = []
+        for number, row in enumerate(_lines(path), 1):
+            options = _value(row, "options", path, number)
+            if not isinstance(options, list) or not options:
+                raise UserError(
+                    f"{path}, row {number}: options must be a list: only questions with choices are supported"
+                )
+            gold = _letter(row, "label", path, number, len(options))
+            passage = f"{row['passage']}\n" if row.get("passage") else ""
+            question = _value(row, "question", path, number)
+            last = _LETTERS[len(options) - 1]
+            query = (
+                f"{passage}Q: {question} Answer Choices: {' '.join(map(str, options))}\n"
+                f"A: Among A through {last}, the answer is"
+            )
+            rows.append(
+                {"query": query, "choices": [f"({_LETTERS[i]})" for i in range(len(options))], "gold": [gold]}
+            )
+        found[f"agieval_{subject.replace('-', '_')}"] = {"test": rows}
+    return found
+
+
+def _bbh(folder: Path) -> Subjects:
+    found: Subjects = {}
+    for subject, path in _files(folder, "*.json", ".json").items():
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            examples = content["examples"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise UserError(f"{path}: is no JSON with a list `examples`: {error}") from None
+        if not isinstance(examples, list) or not all(isinstance(row, dict) for row in examples):
+            raise UserError(f"{path}: `examples` must be a list of objects")
+        rows = _columns(_some(examples, path), path, "input", "target")
+        found[f"bbh_cot_fewshot_{subject}"] = {"test": rows}
+    return found
+
+
+# ---------------------------------------------------------------- one file each
+def _boolq(folder: Path) -> Subjects:
+    path = _file(folder, "val.jsonl", "dev.jsonl")
+    splits = {"validation": _boolq_rows(path)}
+    if (shots := path.with_name("train.jsonl")).is_file():
+        splits["train"] = _boolq_rows(shots)
+    return {"boolq": splits}
+
+
+def _boolq_rows(path: Path) -> Rows:
+    rows = []
+    for number, row in enumerate(_lines(path), 1):
+        label = row["label"] if "label" in row else _value(row, "answer", path, number)
+        if not isinstance(label, bool):
+            raise UserError(f"{path}, row {number}: the answer must be true or false, not {label!r}")
+        text = {name: _value(row, name, path, number) for name in ("question", "passage")}
+        rows.append({**text, "label": int(label)})
+    return rows
+
+
+def _gsm8k(folder: Path) -> Subjects:
+    path = _file(folder, "test.jsonl")
+    shots = path.with_name("train.jsonl")
+    rows = _columns(_lines(path), path, "question", "answer")
+    return {"gsm8k": {"test": rows, "train": _columns(_lines(shots), shots, "question", "answer")}}
+
+
+def _hellaswag(folder: Path) -> Subjects:
+    path = _file(folder, "hellaswag_val.jsonl")
+    splits = {"validation": _hellaswag_rows(path)}
+    if (shots := path.with_name("hellaswag_train.jsonl")).is_file():
+        splits["train"] = _hellaswag_rows(shots)
+    return {"hellaswag": splits}
+
+
+def _hellaswag_rows(path: Path) -> Rows:
+    rows = _columns(_lines(path), path, "activity_label", "ctx_a", "ctx_b", "endings", "label")
+    for number, row in enumerate(rows, 1):
+        endings, label = row["endings"], str(row["label"])
+        if not isinstance(endings, list) or not label.isdigit() or int(label) >= len(endings):
+            raise UserError(f"{path}, row {number}: label {label!r} names none of the endings")
+        row["label"] = label
+    return rows
+
+
+def _humaneval(folder: Path) -> Subjects:
+    path = _file(folder, "HumanEval.jsonl", "HumanEval.jsonl.gz")
+    return {"humaneval": {"test": _columns(_lines(path), path, "task_id", "prompt", "test", "entry_point")}}
+
+
+BENCHMARKS: dict[str, Benchmark] = {
+    "mmlu": Benchmark(
+        "57 subjects, four choices",
+        "test/SUBJECT_test.csv and dev/SUBJECT_dev.csv, without a header",
+        "mmlu",
+        _mmlu,
+    ),
+    "cmmlu": Benchmark(
+        "67 subjects in Chinese, four choices", "test/SUBJECT.csv and dev/SUBJECT.csv", "cmmlu", _cmmlu
+    ),
+    "ceval": Benchmark(
+        "52 subjects in Chinese, four choices", "val/SUBJECT_val.csv and dev/SUBJECT_dev.csv", "ceval", _ceval
+    ),
+    "agieval": Benchmark(
+        "entrance exams with choices, as of AGIEval v1",
+        "NAME.jsonl, such as lsat-ar.jsonl",
+        "agieval",
+        _agieval,
+    ),
+    "bbh": Benchmark("hard tasks of BIG-Bench, answered step by step", "NAME.json", "bbh", _bbh),
+    "boolq": Benchmark("yes or no about a passage", "val.jsonl or dev.jsonl", "super_glue/boolq", _boolq),
+    "gsm8k": Benchmark("arithmetic in words", "test.jsonl and train.jsonl", "gsm8k", _gsm8k),
+    "hellaswag": Benchmark("how a scene goes on", "hellaswag_val.jsonl", "hellaswag", _hellaswag),
+    "humaneval": Benchmark(
+        "functions in Python; needs --allow-code, because it runs what the model writes",
+        "HumanEval.jsonl or HumanEval.jsonl.gz",
+        None,
+        _humaneval,
+        runs_code=True,
+    ),
+}
