@@ -162,29 +162,28 @@ class _Frame:
         self.surroundings = _Surroundings(preserve, args)
         self.early_stop = early_stop
         self.saved: list[weakref.ref] = []
-        # The recomputed tensors by position, for each backward pass that has recomputed the region.
-        self.recomputed: dict[int, dict[int, Tensor]] = {}
+        # The backward pass that has recomputed the region last, and its tensors. A tensor is dropped with its
+        # placeholder, which lives until its node has run.
+        self.task = -1
+        self.recomputed: weakref.WeakKeyDictionary[_Holder, Tensor] = weakref.WeakKeyDictionary()
 
     def pack(self, tensor):
-        holder = _Holder(self, len(self.saved), tuple(tensor.shape), tensor.dtype)
+        holder = _Holder(self, tuple(tensor.shape), tensor.dtype)
         self.saved.append(weakref.ref(holder))
         return holder
 
-    def take(self, index: int) -> Tensor:
+    def take(self, holder: _Holder) -> Tensor:
         """Return a saved tensor. The region is recomputed once for each backward pass."""
         task = _C.current_graph_task_id()
-        if task == -1 or task not in self.recomputed:
-            self.recomputed = {task: {}}
-            self._recompute(self.recomputed[task])
-        found = self.recomputed[task].pop(index, None)
-        if found is None:
-            raise CheckpointError(
-                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was either never recomputed, or "
-                "already unpacked once. If you are calling ctx.saved_tensors in backward, make sure to do so only once."
-            )
-        return found
+        if task == -1 or task != self.task:
+            self.recomputed = weakref.WeakKeyDictionary()
+            self._recompute()
+            self.task = task
+        if holder not in self.recomputed:
+            raise CheckpointError("torch.utils.checkpoint: a saved tensor was not recomputed")
+        return self.recomputed[holder]
 
-    def _recompute(self, kept: dict[int, Tensor]) -> None:
+    def _recompute(self) -> None:
         position = 0
 
         def keep(tensor):
@@ -194,8 +193,9 @@ class _Frame:
                     "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original "
                     f"forward pass.\nNumber of tensors saved during forward: {len(self.saved)}"
                 )
-            if self.saved[position]() is not None:
-                kept[position] = tensor.detach()
+            holder = self.saved[position]()
+            if holder is not None:
+                self.recomputed[holder] = tensor.detach()
             position += 1
             if self.early_stop and position == len(self.saved):
                 raise _StopRecomputation
@@ -215,14 +215,14 @@ class _Frame:
 class _Holder:
     """Placeholder of a tensor that will be computed again."""
 
-    __slots__ = ("frame", "index", "shape", "dtype", "__weakref__")
+    __slots__ = ("frame", "shape", "dtype", "__weakref__")
 
-    def __init__(self, frame, index, shape, dtype):
-        self.frame, self.index, self.shape, self.dtype = frame, index, shape, dtype
+    def __init__(self, frame, shape, dtype):
+        self.frame, self.shape, self.dtype = frame, shape, dtype
 
 
 def _unpack(holder):
-    tensor = holder.frame.take(holder.index)
+    tensor = holder.frame.take(holder)
     if tuple(tensor.shape) != holder.shape or tensor.dtype is not holder.dtype:
         raise CheckpointError(
             "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during "
