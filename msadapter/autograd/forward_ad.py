@@ -32,9 +32,10 @@ _current_level = -1  # the number of the current level, which programs read
 
 
 class _State(threading.local):
-    """Whether a thread records tangents."""
+    """Whether a thread records tangents, and whether it computes one now."""
 
     enabled = True
+    pushing = False
 
 
 _state = _State()
@@ -129,6 +130,55 @@ def unpack_dual(tensor, *, level=None) -> UnpackedDualTensor:
     return UnpackedDualTensor(_plain(tensor), _pushed(tensor, duals))
 
 
+def is_active() -> bool:
+    """Return whether tangents are recorded now: inside of a level."""
+    return bool(_level) and _state.enabled
+
+
+def is_pushing() -> bool:
+    """Return whether the running backward computes a tangent.
+
+    Functions with a jvp of their own have no gradient then, because their results are dual tensors themselves.
+    """
+    return _state.pushing
+
+
+def apply_jvp(jvp, inputs, outputs, materialize: bool) -> None:
+    """Give the outputs of a custom Function the tangents that its jvp computes from those of its inputs.
+
+    An input without a tangent counts as zeros if ``materialize`` is set, and else as None.
+    RuntimeError if the number of tangents is not that of the outputs, or one is given for what is no tensor.
+    """
+    tangents = [unpack_dual(x).tangent if isinstance(x, Tensor) and x.requires_grad else None for x in inputs]
+    if all(t is None for t in tangents):
+        return
+    if materialize:
+        tangents = [
+            ops.zeros_like(x.detach()) if t is None and isinstance(x, Tensor) else t
+            for x, t in zip(inputs, tangents, strict=True)
+        ]
+    found = jvp(*tangents)
+    found = found if isinstance(found, tuple) else (found,)
+    if len(found) != len(outputs):
+        raise RuntimeError(
+            f"jvp returned an incorrect number of forward gradients (expected {len(outputs)}, got {len(found)})"
+        )
+    for i, (output, tangent) in enumerate(zip(outputs, found, strict=True)):
+        if tangent is None:
+            continue
+        if not isinstance(output, Tensor) or not (output.dtype.is_floating_point or output.dtype.is_complex):
+            raise RuntimeError(
+                f"Function's jvp returned a gradient at position {i}, but the corresponding forward output is not a "
+                "differentiable Tensor.You should return None at that position instead."
+            )
+        if output.shape != tangent.shape:
+            raise RuntimeError(
+                f"jvp returned a forward gradient of shape {list(tangent.shape)} at position {i}, where the output has "
+                f"the shape {list(output.shape)}"
+            )
+        _level[-1].append((output, tangent))
+
+
 def _plain(tensor):
     """Return the value, detached unless leaves of the program itself (other than the duals) are in its graph."""
     own = {_C.gradient_edge(dual)[0] for dual, _ in _level[-1] if dual.is_leaf}
@@ -152,7 +202,13 @@ def _pushed(tensor, duals):
     """
     with enable_grad():
         u = ops.zeros_like(tensor.detach()).requires_grad_()
-        back = grad(tensor, [d for d, _ in duals], u, retain_graph=True, create_graph=True, allow_unused=True)
+        outer, _state.pushing = _state.pushing, True
+        try:
+            back = grad(
+                tensor, [d for d, _ in duals], u, retain_graph=True, create_graph=True, allow_unused=True
+            )
+        finally:
+            _state.pushing = outer
         pairs = [(g, v) for g, (_, v) in zip(back, duals, strict=True) if g is not None]
         if not pairs:
             return None

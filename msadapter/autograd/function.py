@@ -11,6 +11,7 @@ from .. import ops
 from .._host import extensions
 from .._host.native import load
 from ..tensor import Tensor
+from . import forward_ad
 
 _C = load()
 
@@ -192,7 +193,14 @@ class Function(FunctionCtx):
                 output = cls.forward(ctx, *args)
         finally:
             _C.set_grad_enabled(mode)
-        return _finish(cls, ctx, args, tensors, output, edges)
+        results = _finish(cls, ctx, args, tensors, output, edges)
+        if forward_ad.is_active() and recording:
+            if cls.jvp is not Function.jvp:
+                listed = results if isinstance(results, tuple) else (results,)
+                forward_ad.apply_jvp(functools.partial(cls.jvp, ctx), args, listed, ctx._materialize)
+            elif cls.backward is Function.backward and cls.vjp is Function.vjp:
+                cls.jvp(ctx)  # raises the error of a Function without derivatives
+        return results
 
 
 @functools.cache
@@ -282,6 +290,8 @@ def _finish(cls, ctx, args, tensors, output, edges):
 
 def _run_backward(cls, are_tensors, ctx, node, grads):
     ctx._node, count = node, len(are_tensors)
+    if forward_ad.is_pushing() and cls.jvp is not Function.jvp:
+        return (None,) * count
     try:
         if ctx._materialize:
             grads = tuple(

@@ -265,11 +265,12 @@ def _run(
     if not any(o.requires_grad for o in outputs):
         check.flat()
         return
+    if backward:
+        (check.fast if fast else check.slow)(outputs)
     if forward:
         check.forward(fast)
     if not backward:
         return
-    (check.fast if fast else check.slow)(outputs)
     if batched:
         check.batched(outputs)
     check.linear(outputs)

@@ -398,3 +398,46 @@ def gradients_of_parameters_that_a_function_closes_over(torch):
         x,
         w,
     )
+
+
+def tangents_of_functions_with_a_jvp(torch):
+    forward_ad = torch.autograd.forward_ad
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y, factor):
+            ctx.save_for_backward(x, y)
+            ctx.save_for_forward(x, y)
+            ctx.factor = factor
+            return x * y * factor, x.argmax()
+
+        @staticmethod
+        def backward(ctx, g, _):
+            x, y = ctx.saved_tensors
+            return g * y * ctx.factor, g * x * ctx.factor, None
+
+        @staticmethod
+        def jvp(ctx, tx, ty, _):
+            x, y = ctx.saved_tensors
+            return (
+                tx * y + ty * x
+            ) * ctx.factor * 10, None  # ten times too much, which shows that it is used
+
+    class Wrong(Product):
+        @staticmethod
+        def jvp(ctx, tx, ty, _):
+            return tx, tx
+
+    x, y = torch.tensor([2.0, 3.0]), torch.tensor([5.0, 7.0])
+    found = []
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, torch.tensor([1.0, 2.0]))
+        out, place = Product.apply(dual.sin(), y, 3)
+        found += [forward_ad.unpack_dual(out.exp().log()).tangent, forward_ad.unpack_dual(place).tangent]
+        both = Product.apply(dual, forward_ad.make_dual(y, torch.ones(2)), 1)[0]
+        found.append(forward_ad.unpack_dual(both).tangent)
+        found.append(refusal(lambda: Wrong.apply(dual, y, 1)))
+        found.append(forward_ad.unpack_dual(Product.apply(x, y, 1)[0]).tangent)
+    leaf = x.clone().requires_grad_()
+    Product.apply(leaf, y, 2)[0].sum().backward()
+    return found, leaf.grad
