@@ -10,6 +10,7 @@ import zipfile
 from collections import OrderedDict
 from pathlib import Path
 
+import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -148,6 +149,23 @@ def test_hostile_pickles_are_refused(program):
     stream.seek(0)
     with pytest.raises((pickle.UnpicklingError, RuntimeError)):
         torch.load(stream)
+
+
+def test_an_allowed_class_whose_name_is_not_in_the_file():
+    """Trainer of transformers allows what it needs for numpy's random state, which is an array of uint32."""
+    state = numpy.arange(3, dtype=numpy.uint32)
+    file = io.BytesIO()
+    torch.save({"state": state}, file)
+    allowed = [numpy.core.multiarray._reconstruct, numpy.ndarray, numpy.dtype]
+    with (
+        torch.serialization.safe_globals(allowed),
+        pytest.raises(pickle.UnpicklingError, match="UInt32DType"),
+    ):
+        file.seek(0)
+        torch.load(file, weights_only=True)
+    with torch.serialization.safe_globals([*allowed, type(numpy.dtype(numpy.uint32))]):
+        file.seek(0)
+        assert (torch.load(file, weights_only=True)["state"] == state).all()
 
 
 def test_safe_globals():
