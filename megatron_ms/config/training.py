@@ -28,6 +28,10 @@ class Run(Section):
     task: Literal["pretrain", "sft", "lora", "dpo"] = key(
         "pretrain", "pretrain, or tune a model: sft, lora or dpo"
     )
+    backend: Literal["megatron", "hf"] = key(
+        "megatron",
+        "megatron: MindSpeed-LLM or Megatron-LM; hf: transformers' Trainer, which needs no git sources",
+    )
     trees: str | list[str] = key(
         "build",
         "the folder that auto_convert.sh wrote, or a list of checkouts: Megatron-LM, or MindSpeed-LLM, MindSpeed and Megatron-LM",

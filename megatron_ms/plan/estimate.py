@@ -95,11 +95,25 @@ def stages(settings: Settings) -> list[Memory]:
                 dense + sparse,
                 (dense + sparse) * (cost.FULL if full else cost.HALF),
                 (dense + sparse) * (cost.HALF if half_gradients else cost.FULL),
-                round(stated * (cost.OPTIMIZER_BYTES - cost.FULL if full else cost.OPTIMIZER_BYTES)),
+                round(stated * _state_bytes(settings)),
                 rest,
             )
         )
     return found
+
+
+def checkpoint(settings: Settings) -> int:
+    """Bytes of a checkpoint of the whole model."""
+    weights = cost.FULL if settings.train.precision == "float32" else cost.HALF
+    return shape(settings).parameters() * (
+        weights + (_state_bytes(settings) if settings.save.optimizer else 0)
+    )
+
+
+def _state_bytes(settings: Settings) -> int:
+    """Bytes of the optimizer's state for a parameter. In float32 the weights themselves are the master weights."""
+    full = settings.train.precision == "float32"
+    return cost.OPTIMIZER_BYTES - cost.FULL if full else cost.OPTIMIZER_BYTES
 
 
 def _cost_plan(settings: Settings, form: geometry.Geometry, machine: cost.Machine) -> cost.Plan:

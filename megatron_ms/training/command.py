@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import socket
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from ..commands import add_config_arguments
 
 if TYPE_CHECKING:
     from ..config import Document, Section
+    from . import hf
     from .folder import RunFolder
     from .megatron import Command
     from .settings import Settings
@@ -37,33 +39,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Trains in a new folder, or with --resume in an earlier one."""
     from .. import config
+    from ..config.training import Run
     from . import folder as folders
+    from . import hf
     from . import settings as checks
 
     document = config.load(arguments.config, arguments.overrides)
-    settings = checks.read(document)
+    chosen_by = document.section("run", Run).backend
+    settings = hf.read(document) if chosen_by == "hf" else checks.read(document)
     root = Path(settings.run.folder)
     resumed = arguments.resume or arguments.resume_from is not None
     if resumed:
         chosen = folders.to_resume(root, settings.name, arguments.resume_from)
-        _same_model(settings, chosen)
+        if isinstance(settings, checks.Settings):
+            _same_model(settings, chosen)
     else:
         chosen = folders.RunFolder((root / settings.name / folders.next_name()).absolute())
     return _train(arguments, settings, chosen, resumed)
 
 
-def _train(arguments: argparse.Namespace, settings: Settings, chosen: RunFolder, resumed: bool) -> int:
+def _command(settings: Settings | hf.Settings, folder: Path, resumed: bool) -> Command:
+    """The command of the backend."""
+    from . import hf, megatron
+
+    if isinstance(settings, hf.Settings):
+        return megatron.Command(*hf.command(settings, folder, resumed))
+    return megatron.command(settings, folder, resumed)
+
+
+def _train(
+    arguments: argparse.Namespace, settings: Settings | hf.Settings, chosen: RunFolder, resumed: bool
+) -> int:
     from . import folder as folders
     from . import megatron, runner
 
-    made = megatron.command(settings, chosen.path, resumed)
+    made = _command(settings, chosen.path, resumed)
     if arguments.print_command:
         sys.stdout.write(made.shell(Path.cwd()))
         return 0
     _check_port(settings)
+    _check_space(settings)
     if not resumed:
         chosen = folders.new(Path(settings.run.folder), settings.name)
-        made = megatron.command(settings, chosen.path)
+        made = _command(settings, chosen.path, False)
     with chosen.held():
         _describe(settings.document, chosen, made)
         print(
@@ -135,7 +153,7 @@ def _compare(
             raise document.error(f"{name}.{key}", message)
 
 
-def _check_port(settings: Settings) -> None:
+def _check_port(settings: Settings | hf.Settings) -> None:
     """Raises UserError if the port of this machine is taken."""
     run = settings.run
     if not run.port or run.node_rank != 0:
@@ -148,6 +166,27 @@ def _check_port(settings: Settings) -> None:
             raise settings.document.error(
                 "run.port", f"port {run.port} cannot be used ({error.strerror}): name another"
             ) from None
+
+
+def _check_space(settings: Settings | hf.Settings) -> None:
+    """Raises UserError if the disk has no room for a checkpoint of this model."""
+    from ..plan import estimate
+    from . import settings as checks
+
+    if (
+        not isinstance(settings, checks.Settings)
+        or not settings.save.interval
+        or not settings.model.vocab_size
+    ):
+        return
+    needed = estimate.checkpoint(settings)
+    place = Path(settings.run.folder).absolute()
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if free < needed:
+        message = f"a checkpoint needs {needed / 1e9:.3g} GB, but {place} has {free / 1e9:.3g} GB free: name another folder"
+        raise settings.document.error("run.folder", message)
 
 
 def _farewell(chosen: RunFolder) -> None:

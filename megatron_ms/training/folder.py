@@ -24,6 +24,7 @@ from ..convert.steps import write_atomically
 from ..errors import UserError
 
 LATEST = "latest_checkpointed_iteration.txt"
+TRAINERS = "checkpoint-"  # of transformers' Trainer, before the iteration
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ class RunFolder:
         try:
             text = (self.checkpoints / LATEST).read_text(encoding="utf-8").strip()
         except (FileNotFoundError, NotADirectoryError):
-            return None
+            steps = [place.name[len(TRAINERS) :] for place in self.checkpoints.glob(f"{TRAINERS}*")]
+            return max((int(step) for step in steps if step.isdigit()), default=None)
         return int(text) if text.isdigit() else None
 
     def is_held(self) -> bool:

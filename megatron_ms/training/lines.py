@@ -1,15 +1,22 @@
-"""Reads the lines that Megatron's trainer prints."""
+"""Reads the lines that Megatron's trainer, or hf_program.py, prints."""
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 _ITERATION = re.compile(r"\biteration\s+(\d+)/\s*(\d+) \|(.*)")
 _VALIDATION = re.compile(r"validation loss at iteration (\d+) on (validation|test) set \|(.*)")
-_NAMES = {"elapsed time per iteration (ms)": "milliseconds"}
+_RECORD = re.compile(r"\brecord: (\{.*\})$")  # of hf_program.py
+_NAMES = {
+    "elapsed time per iteration (ms)": "milliseconds",
+    "learning_rate": "learning rate",
+    "grad_norm": "grad norm",
+}
 _ERROR = re.compile(
-    r"Error\b|Exception\b|error:|assert|out of memory|No space left|Address already in use", re.IGNORECASE
+    r"Error\b|Exception\b|error:|assert|out of memory|No space left|Address already in use|[Uu]nable to",
+    re.IGNORECASE,
 )
 
 
@@ -22,6 +29,9 @@ def record(line: str) -> dict[str, Any] | None:
         return {"iteration": int(found[1]), "of": int(found[2]), **_numbers(found[3])}
     if found := _VALIDATION.search(line):
         return {"iteration": int(found[1]), "set": found[2], **_numbers(found[3])}
+    if found := _RECORD.search(line):
+        values = json.loads(found[1])
+        return {_NAMES.get(name, name): value for name, value in values.items()}
     return None
 
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..config import load
 from ..config.section import flags_of
+from ..config.training import Parallel
 from ..convert.steps import ROOT
 from ..errors import UserError
 from ..upstream import flags as upstream_flags
@@ -177,7 +179,7 @@ def _tokenizer(settings: Settings, trees: Trees) -> Iterator[Entry]:
     if path is None:
         yield from _no_tokenizer(settings)
         return
-    place = existing(settings, key, path)
+    place = existing(settings.document, key, path)
     kind, flag = "Llama2Tokenizer", "tokenizer_model"
     if place.is_dir() and trees.upstream == LLM:
         kind, flag = "PretrainedFromHF", "tokenizer_name_or_path"
@@ -268,7 +270,7 @@ def _task(settings: Settings, resumed: bool) -> Iterator[Entry]:
         yield "tune.alpha", "lora_alpha", tune.alpha
         yield "tune.targets", "lora_target_modules", tune.targets
         if tune.load and not resumed:
-            yield "tune.load", "lora_load", str(existing(settings, "tune.load", tune.load))
+            yield "tune.load", "lora_load", str(existing(settings.document, "tune.load", tune.load))
 
 
 def _files(settings: Settings, folder: Path, resumed: bool) -> Iterator[Entry]:
@@ -282,8 +284,10 @@ def _files(settings: Settings, folder: Path, resumed: bool) -> Iterator[Entry]:
             yield "save.optimizer", "no_save_rng", True
     if resumed:
         yield "save.interval", "load", place
+        if other_layout(settings, folder):
+            yield "resume", "no_load_rng", True  # upstream cannot divide it in another way
     elif settings.resume.load:
-        yield "resume.load", "load", str(existing(settings, "resume.load", settings.resume.load))
+        yield "resume.load", "load", str(existing(settings.document, "resume.load", settings.resume.load))
         if not settings.resume.whole:
             for flag in ("finetune", "no_load_optim", "no_load_rng"):
                 yield "resume.load", flag, True
@@ -291,6 +295,13 @@ def _files(settings: Settings, folder: Path, resumed: bool) -> Iterator[Entry]:
         yield "recovery.restarts", "load", place
     if settings.monitor.tensorboard:
         yield "monitor.tensorboard", "tensorboard_dir", str(folder / "tensorboard")
+
+
+def other_layout(settings: Settings, folder: Path) -> bool:
+    """True if the run in the folder has other tensor or pipeline sizes."""
+    before = load(folder / "config.yaml").section("parallel", Parallel)
+    now = settings.parallel
+    return (before.tensor, before.pipeline) != (now.tensor, now.pipeline)
 
 
 def checkpoints(folder: Path) -> Path:

@@ -28,6 +28,15 @@ from ..config.training import (
 from ..errors import UserError
 
 
+def name_of(document: Document) -> str:
+    """The name of the runs: the key `name`, else that of the file."""
+    name = str(document.values.get("name") or document.path.stem)
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        message = f"{name!r} must be letters, digits, dots and dashes, because a folder gets it"
+        raise document.error("name", message)
+    return name
+
+
 @dataclass(frozen=True)
 class Settings:
     """All sections of a training."""
@@ -49,13 +58,7 @@ class Settings:
 
     @property
     def name(self) -> str:
-        """The name of the runs: the key `name`, else that of the file."""
-        name = str(self.document.values.get("name") or self.document.path.stem)
-        if not re.fullmatch(r"\w[\w.-]*", name):
-            raise self.document.error(
-                "name", f"{name!r} must be letters, digits, dots and dashes, because a folder gets it"
-            )
-        return name
+        return name_of(self.document)
 
     @property
     def replicas(self) -> int:
@@ -214,7 +217,7 @@ def _divides(settings: Settings, key: str, what: str, number: int, **sizes: int)
         raise settings.document.error(key, f"{what} is not divisible by {_product(**sizes)}")
 
 
-def existing(settings: Settings, key: str, path: str) -> Path:
+def existing(document: Document, key: str, path: str) -> Path:
     """The absolute path of something that a key names.
 
     Raises:
@@ -222,5 +225,5 @@ def existing(settings: Settings, key: str, path: str) -> Path:
     """
     place = Path(path).expanduser().absolute()
     if not place.exists():
-        raise settings.document.error(key, f"there is no {place}")
+        raise document.error(key, f"there is no {place}")
     return place

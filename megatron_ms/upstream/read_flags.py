@@ -1,7 +1,8 @@
 """Prints the flags of an upstream program as JSON. Run in the environment of its tree, with the program's path.
 
-The program itself is run until it parses its command line. The parser that then knows `--num-layers` is upstream's own,
-with everything that MindSpeed and MindSpeed-LLM add to it. Nothing else of the program runs.
+The program itself is run until it parses its command line. The parser that then knows `--num-layers` is Megatron's, with
+everything that MindSpeed and MindSpeed-LLM add to it; one that knows `--max_steps` is that of transformers. Nothing else of the
+program runs.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 from typing import Any, NoReturn
 
 MARK = "upstream's flags: "
+_WHOLE = {"--num-layers", "--max_steps"}
 
 
 def described(action: argparse.Action) -> dict[str, Any]:
@@ -43,9 +45,9 @@ def main() -> None:
     parse = argparse.ArgumentParser.parse_known_args
 
     def stop_at_upstream(parser: argparse.ArgumentParser, *args: Any, **options: Any) -> Any:
-        if "--num-layers" not in parser._option_string_actions:
-            return parse(parser, *args, **options)
-        return finish(parser)
+        if _WHOLE & set(parser._option_string_actions):
+            return finish(parser)
+        return parse(parser, *args, **options)
 
     def finish(parser: argparse.ArgumentParser) -> NoReturn:
         found = [described(action) for action in parser._actions if action.option_strings]

@@ -27,11 +27,13 @@ class Trees:
     """The trees with which upstream's programs run.
 
     upstream: Megatron-LM or MindSpeed-LLM, whose programs are in `programs`. paths: folders for PYTHONPATH, in this order.
+    state: what the programs depend on beside the trees, such as the version of a package.
     """
 
     upstream: str
     programs: Path
     paths: tuple[Path, ...]
+    state: str = ""
 
     def program(self, name: str) -> Path:
         """The path of one of upstream's scripts.
@@ -68,7 +70,7 @@ class Trees:
         """A hash of the names, sizes and times of change of all Python files of the trees. Reading them all takes seconds."""
         files = sorted(file for tree in self.paths if tree.name != PACKAGES for file in _sources(tree))
         states = [(str(file), state.st_size, state.st_mtime_ns) for file in files for state in [file.stat()]]
-        return digest(sys.version, repr(states))
+        return digest(sys.version, self.state, repr(states))
 
 
 def _sources(tree: Path) -> list[Path]:

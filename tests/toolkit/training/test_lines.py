@@ -38,6 +38,12 @@ def test_a_validation() -> None:
     }
 
 
+def test_a_record_of_our_own_program() -> None:
+    """Also behind a progress bar, which ends without a line's end."""
+    found = lines.record('  50%|# | record: {"iteration": 1, "of": 4, "loss": 2.5, "learning_rate": 0.01}')
+    assert found == {"iteration": 1, "of": 4, "loss": 2.5, "learning rate": 0.01}
+
+
 def test_other_lines() -> None:
     assert lines.record("  successfully saved checkpoint from iteration 3 to x") is None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import socket
 import subprocess
 import threading
@@ -154,6 +155,15 @@ def test_a_port_that_is_taken(fake, capsys) -> None:
         port = other.getsockname()[1]
         assert train(f"run.port={port}") == 2
     assert f"run.port: port {port} cannot be used" in capsys.readouterr().err
+
+
+def test_a_disk_that_is_full(fake, monkeypatch, capsys) -> None:
+    """A checkpoint in float32 has twelve bytes for each of some 467,000 parameters."""
+    full = shutil._ntuple_diskusage(10**9, 10**9, 10**6)
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: full)
+    assert train("save.interval=2") == 2
+    assert "run.folder: a checkpoint needs 0.00" in capsys.readouterr().err and not Path("runs").exists()
+    assert train() == 0
 
 
 def test_a_failure_shows_its_reason_and_the_log(fake, capsys) -> None:

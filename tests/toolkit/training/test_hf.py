@@ -1,0 +1,132 @@
+"""The backend hf: the command line of the Trainer's program, its errors, and a real training where accelerate is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from megatron_ms import commands, config
+from megatron_ms.errors import UserError
+from megatron_ms.training import folder as folders
+from megatron_ms.training import hf
+from megatron_ms.training.hf_program import _cut, _rows
+from megatron_ms.upstream.flags import Flags
+
+SMALL = {
+    "model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "vocab_size": 128, "hidden_size": 32, "intermediate_size": 64,
+    "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64, "eos_token_id": 1,
+}  # fmt: skip
+FILE = """\
+name: small
+run: {backend: hf, task: sft, device: cpu}
+dataset: {path: rows.jsonl}
+train: {iterations: 4, micro_batch: 4, global_batch: 8, lr: 1e-2}
+save: {interval: 2}
+resume: {load: model}
+"""
+_WORDS = (
+    "model_folder rows tokenizer_folder row_length lora_rank lora_alpha lora_targets resumed output_dir max_steps"
+    " per_device_train_batch_size gradient_accumulation_steps learning_rate lr_scheduler_type warmup_steps weight_decay"
+    " max_grad_norm seed logging_steps report_to save_strategy save_steps save_only_model disable_tqdm bf16 use_cpu adam_beta2"
+)
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.yaml").write_text(FILE)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model/config.json").write_text(json.dumps(SMALL))
+    rows = [[(start + step) % 120 + 3 for step in range(8 + start % 5)] for start in range(32)]
+    lines = [json.dumps({"input_ids": row, "labels": [-100] * 4 + row[4:]}) for row in rows]
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+@pytest.fixture
+def flags(place, monkeypatch) -> None:
+    """The flags of the program, without starting it."""
+    several = {"rows", "lora_targets"}
+    other = {"type": None, "choices": None, "both": False, "help": ""}
+    known = [
+        {"names": [f"--{name}"], "nargs": "+" if name in several else None, **other}
+        for name in _WORDS.split()
+    ]
+    monkeypatch.setattr(
+        hf.upstream_flags, "read", lambda trees, program: Flags(known, "transformers' program")
+    )
+    monkeypatch.setattr(hf.importlib.metadata, "version", lambda name: "1")
+
+
+def words(*overrides: str, resumed: bool = False) -> str:
+    settings = hf.read(config.load("small.yaml", overrides))
+    return " ".join(hf.command(settings, Path("/run"), resumed)[0])
+
+
+def test_keys_become_the_trainers_flags(flags, place) -> None:
+    line = words("train.adam_beta2=0.9", "train.precision=bf16")
+    for part in (f"--model_folder {place / 'model'} --rows {place / 'rows.jsonl'}", "--max_steps 4", "--learning_rate 0.01",
+                 "--per_device_train_batch_size 4 --gradient_accumulation_steps 2", "--save_strategy steps --save_steps 2",
+                 "--output_dir /run/checkpoints", "--report_to none",
+                 "--adam_beta2 0.9", "--bf16 True", "--resumed False"):  # fmt: skip
+        assert part in line
+    assert "--row_length" not in line and "--lora_rank" not in line
+    assert "--row_length 16" in words("run.task=pretrain", "dataset.sequence_length=16")
+    assert "--lora_rank 4 --lora_alpha 16 --lora_targets q_proj" in words("run.task=lora", "tune.rank=4")
+    assert "--resumed True" in words(resumed=True)
+
+
+def test_a_flag_by_its_own_name_counts(flags) -> None:
+    line = words("train.lr_scheduler_type=linear")
+    assert "--lr_scheduler_type linear" in line and "cosine" not in line
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["parallel.tensor=2"], "parallel: has no effect with run.backend: hf"),
+        (["run.task=dpo"], "dpo needs the backend megatron"),
+        (["run.processes=2"], "the backend hf trains on one process"),
+        (["train.global_batch=6"], "global batch 6 is not divisible by micro batch 4"),
+        (["resume.load=null"], "resume.load: is missing"),
+        (["resume.load=."], "has no config.json"),
+        (["dataset.path=none.jsonl"], "dataset.path: there is no "),
+        (["dataset.path=null"], "dataset.path: is missing"),
+        (["dataset.path=model"], "is no file of JSON lines"),
+        (["train.adam_betta2=1"], "did you mean adam_beta2?"),
+    ],
+)
+def test_wrong_input(flags, overrides, message) -> None:
+    with pytest.raises(UserError) as error:
+        words(*overrides)
+    assert message in str(error.value)
+
+
+def test_documents_are_joined_and_cut() -> None:
+    rows = [{"input_ids": list(range(5)), "labels": []}, {"input_ids": [5, 6, 7], "labels": []}]
+    assert [row["input_ids"] for row in _cut(rows, 3)] == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_a_damaged_row_is_named(place) -> None:
+    (place / "rows.jsonl").write_text('{"input_ids": [1]}\n{"input": [1]}\n')
+    with pytest.raises(SystemExit, match="rows.jsonl, line 2: no row with input_ids"):
+        list(_rows(["rows.jsonl"]))
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("accelerate") is None, reason="transformers' Trainer needs accelerate"
+)
+def test_training_and_going_on(place, capsys) -> None:
+    """Four steps, and two with two more from the checkpoint, have the same losses."""
+    assert commands.main(["train", "small.yaml"]) == 0
+    (whole,) = folders.runs(Path("runs"))
+    losses = [record["loss"] for record in whole.records()]
+    assert len(losses) == 4 and losses[-1] < losses[0]
+    assert (whole.checkpoints / "final/model.safetensors").is_file() and whole.checkpointed() == 4
+    (whole.checkpoints / "checkpoint-4").rename(place / "aside")
+    assert commands.main(["train", "small.yaml", "--resume"]) == 0
+    assert [record["loss"] for record in whole.records()] == losses
+    assert whole.log.read_text().count('"iteration": 3') == 2
