@@ -5,7 +5,9 @@
 Works in temporary copies of the repository, never in the tree. The tests that `selection.py` names for the module run
 once on a copy whose sampled places note which test passes there; that run must be clean. Then each change is made and
 only the tests that reach its place run, fastest first, until one fails. A change that no test reaches has survived.
-The exit code is 0 if at least `--least` percent (90) of the changes were noticed.
+The exit code is 0 if at least `--least` percent (90) of the changes were noticed. A change whose tests reach the time limit
+is noticed only if the unchanged code takes less than half of the limit at the same load; otherwise it is undecided and not
+counted.
 
 `equivalent.tsv` lists changes that alter no behaviour, each with the reason; they are not counted.
 """
@@ -35,6 +37,8 @@ from .selection import folders_of
 
 ROOT = Path(__file__).resolve().parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.tsv")
+LATE = 124  # the exit code of run_tests after the time limit
+UNDECIDED = "undecided: the time limit, which the unchanged code does not keep either"
 
 
 def sources_of(module: str) -> list[str]:
@@ -88,7 +92,7 @@ def copy_of_tree(target: Path) -> Path:
 def run_tests(
     copy: Path, tests: list[str], *options: str, limit: float | None = None, **extra
 ) -> tuple[int, str]:
-    """Run pytest in a copy. Return its exit code (124 after the time limit) and its output. Its processes end with it."""
+    """Run pytest in a copy. Return its exit code (LATE after the time limit) and its output. Its processes end with it."""
     chosen = copy / "tests_to_run.txt"
     chosen.write_text("\n".join(tests) + "\n")
     path = os.pathsep.join([str(copy), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -108,7 +112,7 @@ def run_tests(
             output = process.communicate(timeout=limit)[0]
             return process.returncode, output
         except subprocess.TimeoutExpired:
-            return 124, ""
+            return LATE, ""
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -153,7 +157,7 @@ def reach(
 
 
 def noticed(copy: Path, change: Change, tests: set[str], seconds: dict[str, float]) -> str | None:
-    """How the change was noticed: by a failing test, the time limit or a crash. None if it survived."""
+    """How the change was noticed: by a failing test, the time limit or a crash. None if it survived, or UNDECIDED."""
     if not tests:
         return None
     before = source(change.file)
@@ -166,6 +170,11 @@ def noticed(copy: Path, change: Change, tests: set[str], seconds: dict[str, floa
         (copy / change.file).write_bytes(before)
     if code == 0:
         return None
+    if code == LATE:
+        started = time.monotonic()
+        code, _ = run_tests(copy, ordered, "-x", "--no-header", "--tb=no", limit=limit)
+        kept = code == 0 and time.monotonic() - started < limit / 2
+        return "the time limit" if kept else UNDECIDED
     failed = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return failed[0][:160] if failed else f"exit code {code}"
 
@@ -235,6 +244,8 @@ def try_all(options, changes: list[Change], tests: list[str], folder: Path) -> l
                 f"SURVIVED {where} ({changes[k].kind}; {len(found[k])} tests)\n{shown(changes[k])}",
                 flush=True,
             )
+        elif told == UNDECIDED:
+            print(f"{told}: {where} ({changes[k].kind})", flush=True)
         else:
             print(f"noticed  {where} ({changes[k].kind}) by {told}", flush=True)
         return told
@@ -255,9 +266,11 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
         told = try_all(options, changes, tests, Path(folder))
-    killed = sum(t is not None for t in told)
-    share = 100 * killed / len(told)
-    print(f"{killed} of {len(told)} changes noticed ({share:.0f} %), seed {options.seed}")
+    decided = [t for t in told if t != UNDECIDED]
+    killed = sum(t is not None for t in decided)
+    share = 100 * killed / max(1, len(decided))
+    undecided = f", {len(told) - len(decided)} undecided" if len(decided) < len(told) else ""
+    print(f"{killed} of {len(decided)} changes noticed ({share:.0f} %), seed {options.seed}{undecided}")
     return 0 if share >= options.least else 1
 
 

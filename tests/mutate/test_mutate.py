@@ -114,3 +114,37 @@ def test_survivors_are_told(tmp_path, monkeypatch, capsys):
     assert "SURVIVED sums.py:5" in told and "noticed  sums.py:2" in told
     assert "1 of 2 changes noticed (50 %)" in told
     tool.source.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("codes", "told"),
+    [
+        ([0], None),
+        ([1], "exit code 1"),
+        ([tool.LATE, 0], "the time limit"),
+        ([tool.LATE, tool.LATE], tool.UNDECIDED),
+        ([tool.LATE, 1], tool.UNDECIDED),
+    ],
+)
+def test_a_late_end_counts_only_if_the_unchanged_code_is_in_time(tmp_path, monkeypatch, codes, told):
+    change = changes_of("f.py", SOURCE)[0]
+    contents, left = [], list(codes)
+
+    def run(copy, tests, *options, limit):
+        contents.append((copy / "f.py").read_bytes())
+        return left.pop(0), ""
+
+    monkeypatch.setattr(tool, "source", lambda file: SOURCE)
+    monkeypatch.setattr(tool, "run_tests", run)
+    assert tool.noticed(tmp_path, change, {"a"}, {"a": 1.0}) == told
+    assert contents == [change.apply(SOURCE), SOURCE][: len(codes)] and not left
+    assert (tmp_path / "f.py").read_bytes() == SOURCE
+
+
+def test_undecided_changes_do_not_count(monkeypatch, capsys):
+    monkeypatch.setattr(tool, "try_all", lambda *a: ["a test", tool.UNDECIDED, tool.UNDECIDED, None])
+    monkeypatch.setattr(tool, "draw", lambda *a: changes_of("f.py", SOURCE)[:4])
+    monkeypatch.setattr(tool, "source", lambda file: SOURCE)
+    monkeypatch.setattr("sys.argv", ["mutate", "msadapter/optim/adam.py", "--least", "50"])
+    assert tool.main() == 0
+    assert "1 of 2 changes noticed (50 %), seed 0, 2 undecided" in capsys.readouterr().out

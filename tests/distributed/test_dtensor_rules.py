@@ -1,0 +1,163 @@
+"""The sharding rules of DTensor, in one process: each strategy of each rule gives the values of the whole operator.
+
+The programs of dtensor_operators.py run on DTensors that hold whole tensors. At each operator, every strategy of its rule is
+tried for a mesh of three ranks: the whole operands are cut into parts, the operator runs on the parts of every rank, and the
+results are joined.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+
+import pytest
+
+import msadapter as torch
+from msadapter.alias import install
+from msadapter.distributed.tensor import Partial, Replicate, Shard, _dispatch, _dtensor
+from msadapter.distributed.tensor._dtensor import wrap
+
+install()
+from tests.distributed.dtensor_operators import MORE_OPERATORS, OPERATORS  # noqa: E402 - it imports torch
+
+SIZE = 3
+
+
+class Mesh:
+    """A mesh of three ranks, as far as rules use it. ``rank`` is the rank that this process plays."""
+
+    ndim, rank = 1, 0
+
+    def size(self, mesh_dim=None):
+        return SIZE
+
+    def get_coordinate(self):
+        return [self.rank]
+
+
+MESH = Mesh()
+
+
+def _filled(whole, rank: int, away):
+    """Parts of which one has the value, and the others a value that the reduction ignores."""
+    at = torch.arange(whole.numel()).reshape(whole.shape) % SIZE
+    return torch.where(at == rank, whole, away)
+
+
+def part(whole, placement, rank: int):
+    """What a rank holds of a tensor."""
+    if placement.is_shard():
+        size = whole.shape[placement.dim]
+        length, start = Shard.local_shard_size_and_offset(size, SIZE, rank)
+        return whole.narrow(placement.dim, min(start, size), length).clone()
+    if placement.is_replicate():
+        return whole.clone()
+    kind = placement.reduce_op
+    if kind in ("sum", "avg"):
+        share = (0.5, -0.25, 0.75)[rank] * (SIZE if kind == "avg" else 1)
+        return whole * share if whole.is_floating_point() else _filled(whole, rank, 0)
+    away = {"max": whole - 1, "min": whole + 1, "product": torch.ones_like(whole)}[kind]
+    return _filled(whole, rank, away)
+
+
+def joined(parts, placement):
+    """The tensor of which the ranks hold these parts."""
+    if placement.is_shard():
+        return torch.cat(parts, placement.dim)
+    if placement.is_replicate():
+        for other in parts[1:]:
+            torch.testing.assert_close(other, parts[0], equal_nan=True)
+        return parts[0]
+    joins = {"max": torch.maximum, "min": torch.minimum, "product": operator.mul}
+    made = functools.reduce(joins.get(placement.reduce_op, operator.add), parts)
+    return made / SIZE if placement.reduce_op == "avg" else made
+
+
+def _outputs(declaration, bound) -> list:
+    made = _dispatch.call_plain(declaration, False, bound)
+    return [made] if isinstance(made, torch.Tensor) else list(made)
+
+
+def check_strategy(call, strategy, declaration, bound, wholes, expected):
+    """Raise AssertionError if the parts that a strategy names do not give the results that it names."""
+    name = declaration.schema.name
+    adjust = _dispatch.ADJUST.get(name, lambda *a: None)
+    plan = _dispatch.Plan(
+        [(p,) for p in strategy.ins], [(p,) for p in strategy.outs], call.outs, [[]] * len(strategy.ins)
+    )
+    of_ranks = []
+    for rank in range(SIZE):
+        MESH.rank = rank
+        parts = [part(x, p, rank) for x, p in zip(wholes, strategy.ins, strict=True)]
+        arguments = _dispatch.substituted(bound, call.keys, parts)
+        adjust(arguments, plan, bound)
+        of_ranks.append(_outputs(declaration, arguments))
+    for k, (placement, value) in enumerate(zip(strategy.outs, expected, strict=True)):
+        got = joined([outs[k] for outs in of_ranks], placement)
+        torch.testing.assert_close(got, value, equal_nan=True, msg=lambda m: f"{name}: {strategy}: {m}")
+
+
+def simulated(tried: set):
+    """The run of an operator by its rule, on DTensors that hold whole tensors. Notes the strategies it has checked."""
+
+    def run(declaration, inplace, bound):
+        keys, operands = _dispatch._operands(bound)
+        wholes = [getattr(x, "_local_tensor", x) for x in operands]
+        whole_bound = _dispatch.substituted(bound, keys, wholes)
+        whole = _dispatch.call_plain(declaration, False, whole_bound)
+        expected = [whole] if isinstance(whole, torch.Tensor) else list(whole)
+        call = _dispatch.Call(
+            declaration.schema.name,
+            declaration.facts,
+            bound,
+            keys,
+            operands,
+            MESH,
+            [_dispatch._described(x) for x in expected],
+        )
+        rule = _dispatch.rule_for(declaration)
+        for strategy in rule(call):
+            case = declaration.schema.name, strategy, str(whole_bound)
+            if case not in tried:
+                check_strategy(call, strategy, declaration, bound, wholes, expected)
+                tried.add(case)
+        chosen = _dispatch._cheapest(call, rule, False)
+        plan = _dispatch.Plan([], [(p,) for p in chosen.outs], call.outs, [])
+        return _dispatch._wrapped(whole, MESH, plan)
+
+    return run
+
+
+def _choices(shapes):
+    """Placements of the operands: all kinds for one of them, or the same kind for all."""
+    kinds = [Partial(kind) for kind in ("sum", "avg", "max", "min", "product")]
+    for k, shape in enumerate(shapes):
+        for placement in (*(Shard(d) for d in range(len(shape))), *kinds):
+            yield [placement if i == k else Replicate() for i in range(len(shapes))]
+    if len(shapes) > 1:
+        yield from ([kind] * len(shapes) for kind in kinds)
+        for d in range(min(map(len, shapes))):
+            yield [Shard(len(shape) - 1 - d) for shape in shapes]
+
+
+EVERY = OPERATORS | MORE_OPERATORS
+WITHOUT_A_RULE = {"repeat", "index", "diagonal", "slice_all", "gather_part"}  # they run on whole tensors
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_strategies(monkeypatch, name):
+    tried: set = set()
+    monkeypatch.setattr(_dispatch, "_by_rule", simulated(tried))
+    monkeypatch.setattr(_dtensor, "moved", lambda local, *where: local)  # whole tensors need no messages
+    function, *shapes = EVERY[name]
+    with torch.no_grad():
+        for placements in _choices(shapes):
+            torch.manual_seed(0)
+            operands = [
+                wrap(x, MESH, (p,), x.shape, x.stride())
+                for x, p in zip(
+                    (torch.randn(shape, dtype=torch.float64) for shape in shapes), placements, strict=True
+                )
+            ]
+            function(*operands)
+    assert bool(tried) == (name not in WITHOUT_A_RULE)
