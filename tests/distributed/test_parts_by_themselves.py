@@ -217,6 +217,11 @@ def test_what_detail_compares():
     assert checked.allgather([x], x) == "gathered" and checked.count == 2
     checked.rank = 0
     assert "rank" in vars(checked.backend)
+    kept = []
+    for _ in range(3):  # a key is deleted when the rank has made two further calls
+        checked.allreduce(x, "sum")
+        kept.append([number for number in range(1, 7) if checked.store.check([f"{number}/0"])])
+    assert kept == [[2, 3], [3, 4], [4, 5]]
 
 
 def test_signatures_of_different_flows():

@@ -6,6 +6,8 @@ import pytest
 
 import msadapter as torch
 import msadapter.distributed as dist
+import msadapter.distributed._functional_collectives as fc
+from msadapter.distributed import ReduceOp
 
 
 @pytest.fixture
@@ -95,6 +97,38 @@ def test_collectives(job):
 def test_wrong_arguments(job, call, error):
     with pytest.raises(error):
         call(torch.arange(4.0))
+
+
+def test_methods_of_groups_take_tensors_or_lists(job):
+    group = dist.group.WORLD
+    for given in (torch.arange(3.0), [torch.arange(3.0), torch.ones(2)], (torch.ones(1),)):
+        tensors = list(given) if isinstance(given, (list, tuple)) else [given]
+        before = [t.clone() for t in tensors]
+        for work in (group.allreduce(given), group.broadcast(given), group.allreduce(given, ReduceOp.MAX)):
+            assert work.wait()
+        assert all(map(torch.equal, tensors, before))
+
+
+def test_collectives_that_return_tensors(job):
+    x = torch.arange(6.0).reshape(3, 2)
+    group = dist.group.WORLD
+    for op in ("sum", "MAX", ReduceOp.MIN):
+        assert torch.equal(fc.all_reduce(x, op, group), x)
+    assert torch.equal(fc.all_reduce(x, dist._make_nccl_premul_sum(0.5), None), x / 2)
+    assert fc.all_to_all_single(x, [3], [3], group).equal(x) and fc.all_to_all_single(
+        x, None, None, group
+    ).equal(x)
+    assert fc.all_gather_tensor(x, 1, group).equal(x) and fc.reduce_scatter_tensor(x, "avg", 1, group).equal(
+        x
+    )
+    leaf = x.clone().requires_grad_()
+    made = fc.reduce_scatter_tensor_autograd(fc.all_gather_tensor_autograd(leaf, 1, group), "avg", 0, group)
+    (fc.all_to_all_single_autograd(made, [3], [3], group) * x).sum().backward()
+    assert torch.equal(leaf.grad, x)
+    with pytest.raises(NotImplementedError, match="the gradient of"):
+        fc.reduce_scatter_tensor_autograd(leaf, "max", 0, group)
+    with pytest.raises(NotImplementedError, match="this kind of group"):
+        fc.all_reduce(x, "sum", 3)
 
 
 def test_objects(job):

@@ -39,7 +39,11 @@ _PAIRS = [
 _SWAPPED = dict(_PAIRS) | {b: a for a, b in _PAIRS}
 _ROOTS = {"sqrt", "sqrt_"}
 _UNSEEN = {"__repr__", "__str__", "extra_repr"}  # texts for people
-_CHECKS = {"strict", "stacklevel"}  # keywords that check the code itself, or place a warning
+_CHECKS = {
+    "strict",
+    "stacklevel",
+    "help",
+}  # keywords that check the code itself, place a warning, or are read by people
 _SYMMETRIC = {
     "max",
     "min",
