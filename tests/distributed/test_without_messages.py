@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import pickle
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -10,8 +12,22 @@ import pytest
 import msadapter as torch
 import msadapter.distributed as dist
 from msadapter import nn
-from msadapter.distributed import ReduceOp, device_mesh, hccl_backend, mpi_buffers, setup
+from msadapter.distributed import (
+    ReduceOp,
+    agent,
+    collectives,
+    debug,
+    device_mesh,
+    hccl_backend,
+    mpi_buffers,
+    setup,
+)
+from msadapter.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
 from msadapter.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import _orthogonalized, _rank_of
+from msadapter.distributed.algorithms.model_averaging.utils import get_params_to_average
+from msadapter.distributed.checkpoint import FileSystemReader
+from msadapter.distributed.checkpoint.metadata import MetadataIndex
+from msadapter.distributed.checkpoint.planner import LoadItemType, ReadItem
 from msadapter.distributed.fsdp.wrap import _ConfigAutoWrap, _post_order_apply, enable_wrap, wrap
 from msadapter.distributed.tensor import Partial, Replicate, Shard
 from msadapter.distributed.tensor._spec import cuts, local_shape_and_offset
@@ -249,7 +265,114 @@ def test_keys_that_a_store_lacks():
         store.wait(["a", "b", "c"], timedelta(milliseconds=10))
 
 
+# ---- checks that ranks do together
+def test_who_is_late_at_a_barrier():
+    """Two ranks that share a store, one after the other. Every barrier has keys of its own."""
+    store = dist.HashStore()
+    first, second = (
+        SimpleNamespace(size=lambda: 2, rank=lambda r=r: r, _ranks=[4, 6], store=store, timeout=0.01)
+        for r in (0, 1)
+    )
+    with pytest.raises(RuntimeError, match=r"\[Rank 4\]: Rank 6 failed to pass monitoredBarrier in 10 ms"):
+        debug.monitored_barrier(first)
+    with pytest.raises(RuntimeError, match=r"\[Rank 6\]: Rank 6 successfully reached"):
+        debug.monitored_barrier(second)
+    store.set("monitored/2/arrived/1", b"1")
+    debug.monitored_barrier(first, wait_all_ranks=True)
+    debug.monitored_barrier(second)
+    with pytest.raises(RuntimeError, match="Ranks 6 failed to pass"):
+        debug.monitored_barrier(first, timedelta(milliseconds=5), wait_all_ranks=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"), [(None, False), ("DETAIL", True), ("detail", True), ("INFO", False)]
+)
+def test_when_calls_are_compared(monkeypatch, value, told):
+    monkeypatch.delenv("TORCH_DISTRIBUTED_DEBUG", raising=False)
+    if value is not None:
+        monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", value)
+    assert debug.detail() is told
+
+
+# ---- reading checkpoints
+def _reader(tmp_path, *, saved, **place):
+    """A reader of a file that contains one object, the item that asks for it, and the planner's tensor."""
+    stream = io.BytesIO()
+    torch.save(saved, stream)
+    index = MetadataIndex("w")
+    whole = {"offset": 0, "length": len(stream.getvalue()), "transform_descriptors": None} | place
+    reader = FileSystemReader(tmp_path)
+    reader.storage_data = {index: SimpleNamespace(**whole)}
+    nothing, sizes = torch.Size([0]), torch.Size([2])
+    item = ReadItem(LoadItemType.TENSOR, index, nothing, index, nothing, sizes)
+    return reader, stream, item
+
+
+def _read(reader, stream, item, target):
+    planner = SimpleNamespace(resolve_tensor=lambda item: target, commit_tensor=lambda item, tensor: None)
+    reader._read_items(stream, [item], planner)
+
+
+class NotATensor:
+    """What a file may not contain."""
+
+
+def test_what_a_reader_refuses(tmp_path):
+    target = torch.zeros(2)
+    _read(*_reader(tmp_path, saved=torch.tensor([1.0, 2.0, 3.0])), target)
+    assert target.tolist() == [1, 2]
+    with pytest.raises(AssertionError, match=r"mismatch sizes torch.Size\(\[3\]\) vs torch.Size\(\[2\]\)"):
+        _read(*_reader(tmp_path, saved=torch.ones(3)), torch.zeros(3))
+    with pytest.raises(pickle.UnpicklingError):
+        _read(*_reader(tmp_path, saved=NotATensor()), target)
+    with pytest.raises(NotImplementedError, match="stream extensions"):
+        _read(*_reader(tmp_path, saved=torch.ones(3), transform_descriptors=["zip"]), target)
+    assert target.tolist() == [1, 2]
+
+
+# ---- arguments
+def test_lists_with_one_wrong_element():
+    t = torch.ones(1)
+    for wrong in ([t, 3], [3, t], (t, None), t, {t}):
+        with pytest.raises(TypeError, match="of type List"):
+            collectives._check_list(wrong, "tensors")
+    collectives._check_list((t, t), "tensors")
+    assert collectives._check_list([], "tensors") is None
+
+
+def test_parameters_that_are_averaged():
+    a, b, c = (nn.Parameter(torch.ones(1)) for _ in range(3))
+    a.grad = c.grad = torch.ones(1)
+    assert [p is q for p, q in zip(get_params_to_average([a, b, c]), (a, c), strict=True)] == [True, True]
+    groups = torch.optim.SGD([{"params": [b, a]}, {"params": [c]}]).param_groups
+    assert [p is q for p, q in zip(get_params_to_average(groups), (a, c), strict=True)] == [True, True]
+
+
+def test_secrets_of_a_job(monkeypatch):
+    monkeypatch.setattr(agent, "secret_of_environment", lambda: None)
+    for nodes, given, host in (
+        (1, None, "127.0.0.1"),
+        (1, b"own", "127.0.0.1"),
+        (2, b"own", "far"),
+        (2, None, "far"),
+    ):
+        job = SimpleNamespace(nodes=nodes, secret=given, host="far")
+        agent.Agent(job)
+        assert job.host == host and (job.secret == given or (nodes == 1 and len(job.secret) == 64))
+    monkeypatch.setattr(agent, "secret_of_environment", lambda: b"environment")
+    job = SimpleNamespace(nodes=2, secret=None, host="far")
+    agent.Agent(job)
+    assert job.secret == b"environment"
+
+
 # ---- gradients that are compressed
+def test_steps_of_compression():
+    state = powerSGD_hook.PowerSGDState(None, 1)
+    for last in (False, True, False, True):
+        state.maybe_increase_iter(SimpleNamespace(is_last=lambda last=last: last))
+    assert state.iter == 2
+
+
 def test_orthogonal_columns():
     matrix = torch.tensor([[3.0, 1.0], [4.0, 2.0], [0.0, 5.0]])
     for epsilon in (0, 1e-8):
