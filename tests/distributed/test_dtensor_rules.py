@@ -98,8 +98,11 @@ def check_strategy(call, strategy, declaration, bound, wholes, expected):
         assert same and torch.allclose(got, value, equal_nan=True), f"{name}: {strategy}: {got}, not {value}"
 
 
-def simulated(tried: set):
-    """The run of an operator by its rule, on DTensors that hold whole tensors. Notes the strategies it has checked."""
+def simulated(tried: set | None):
+    """The run of an operator by its rule, on DTensors that hold whole tensors. Notes the strategies it has checked.
+
+    Without a set it checks none.
+    """
 
     def run(declaration, inplace, bound):
         keys, operands = _dispatch._operands(bound)
@@ -119,7 +122,7 @@ def simulated(tried: set):
         rule = _dispatch.rule_for(declaration)
         others = {k: v for k, v in bound.items() if k not in {key for key, _ in keys}}
         values = [str(others), *((x.shape, x.numpy().tobytes()) for x in wholes)]
-        for strategy in rule(call):
+        for strategy in rule(call) if tried is not None else ():
             case = declaration.schema.name, strategy, *values
             if case not in tried:
                 check_strategy(call, strategy, declaration, bound, wholes, expected)
@@ -143,6 +146,14 @@ def _choices(shapes):
             yield [Shard(len(shape) - 1 - d) for shape in shapes]
 
 
+def _run(function, shapes, placements):
+    torch.manual_seed(0)
+    wholes = [torch.randn(shape, dtype=torch.float64) for shape in shapes]
+    return function(
+        *(wrap(x, MESH, (p,), x.shape, x.stride()) for x, p in zip(wholes, placements, strict=True))
+    )
+
+
 EVERY = OPERATORS | MORE_OPERATORS
 WITHOUT_A_RULE = {"repeat", "index", "diagonal", "slice_all", "gather_part"}  # they run on whole tensors
 
@@ -155,12 +166,93 @@ def test_strategies(monkeypatch, name):
     function, *shapes = EVERY[name]
     with torch.no_grad():
         for placements in _choices(shapes):
-            torch.manual_seed(0)
-            operands = [
-                wrap(x, MESH, (p,), x.shape, x.stride())
-                for x, p in zip(
-                    (torch.randn(shape, dtype=torch.float64) for shape in shapes), placements, strict=True
-                )
-            ]
-            function(*operands)
+            _run(function, shapes, placements)
     assert bool(tried) == (name not in WITHOUT_A_RULE)
+
+
+# The placement of the result where the first operand is sharded along a dim, or partial ("P"), and the others are whole:
+# nothing is sent that need not be.
+PLACEMENTS = {
+    "add": {0: "S(0)", 1: "S(1)", "P": "P(sum)"},
+    "where": {0: "S(0)", 1: "S(1)", "P": "R"},
+    "mul_column": {0: "S(0)", 1: "S(1)", 2: "S(2)", "P": "P(sum)"},
+    "gelu": {0: "S(0)", 1: "S(1)", "P": "R"},
+    "zeros_like": {0: "S(0)", 1: "S(1)", "P": "P(sum)"},
+    "full_like": {0: "S(0)", 1: "S(1)", "P": "R"},
+    "new_same": {0: "S(0)", 1: "S(1)"},
+    "new_other": {0: "R", 1: "R"},
+    "mm": {0: "S(0)", 1: "P(sum)", "P": "P(sum)"},
+    "matmul_4_4": {0: "S(0)", 1: "S(1)", 2: "S(2)", 3: "P(sum)", "P": "P(sum)"},
+    "matmul_broadcast": {0: "S(0)", 2: "S(2)", 3: "P(sum)"},
+    "matmul_vector": {0: "S(0)", 1: "P(sum)"},
+    "vector_matmul": {0: "P(sum)"},
+    "dot": {0: "P(sum)"},
+    "bmm": {0: "S(0)", 1: "S(1)", 2: "P(sum)", "P": "P(sum)"},
+    "linear": {0: "S(0)", 1: "S(1)", 2: "P(sum)", "P": "P(sum)"},
+    "conv2d": {0: "S(0)"},
+    "attention": {0: "S(0)", 1: "S(1)"},
+    "sum": {0: "P(sum)", 1: "P(sum)", "P": "P(sum)"},
+    "sum_0": {0: "P(sum)", 1: "S(0)", "P": "P(sum)"},
+    "sum_kept": {0: "S(0)", 1: "P(sum)"},
+    "sum_two": {0: "P(sum)", 1: "S(0)", 2: "P(sum)"},
+    "sum_no_dims": {0: "P(sum)", 1: "P(sum)"},
+    "mean_even": {0: "P(avg)", 1: "S(0)", "P": "P(sum)"},
+    "mean_0": {1: "S(0)"},
+    "amax": {0: "S(0)", 1: "P(max)", "P": "R"},
+    "amin": {0: "P(min)", 1: "P(min)", 2: "S(0)"},
+    "amax_kept": {0: "P(max)", 1: "S(1)"},
+    "softmax": {0: "S(0)", 1: "R", "P": "R"},
+    "tril": {0: "S(0)", "P": "P(sum)"},
+    "roll": {1: "S(1)", "P": "P(sum)"},
+    "roll_two": {1: "S(1)", "P": "P(sum)"},
+    "flip": {1: "S(1)"},
+    "layer_norm": {0: "S(0)", 1: "S(1)"},
+    "topk_last": {0: "S(0)"},
+    "view_with_one": {0: "S(0)", 1: "S(2)", "P": "P(sum)"},
+    "view_ones": {0: "S(1)", 1: "S(3)", "P": "P(sum)"},
+    "view_more": {1: "S(2)", "P": "P(sum)"},
+    "view_less": {0: "S(0)", 2: "S(1)", "P": "P(sum)"},
+    "view_dtype": {0: "S(0)", "P": "S(0)"},
+    "expand": {0: "S(1)", 1: "S(2)", "P": "P(sum)"},
+    "expand_more": {0: "S(1)", "P": "P(sum)"},
+    "permute": {0: "S(1)", 1: "S(2)", 2: "S(0)", "P": "P(sum)"},
+    "permute_negative": {0: "S(1)", 1: "S(2)", 2: "S(0)"},
+    "transpose": {0: "S(2)", 1: "S(1)", 2: "S(0)"},
+    "t": {0: "S(1)", 1: "S(0)"},
+    "t_vector": {0: "S(0)"},
+    "squeeze": {0: "S(0)", 2: "S(1)", "P": "P(sum)"},
+    "squeeze_dim": {0: "S(0)", 2: "S(1)"},
+    "squeeze_nothing": {0: "S(0)", 2: "S(2)"},
+    "squeeze_two": {1: "S(0)", 3: "S(1)"},
+    "unsqueeze": {0: "S(0)", 1: "S(2)", "P": "P(sum)"},
+    "unsqueeze_last": {0: "S(0)", 1: "S(1)"},
+    "unsqueeze_middle": {0: "S(0)", 1: "S(2)"},
+    "select": {1: "S(0)", "P": "P(sum)"},
+    "select_middle": {0: "S(0)", 2: "S(1)"},
+    "slice": {1: "S(1)", "P": "P(sum)"},
+    "unbind_last": {0: "S(0)", "P": "P(sum)"},
+    "split_sizes": {0: "S(0)", "P": "P(sum)"},
+    "gather": {0: "S(0)"},
+    "index_select": {0: "S(0)"},
+    "index_select_first": {1: "S(1)"},
+    "scatter_number": {1: "S(1)"},
+    "index_fill": {1: "S(1)"},
+    "mse_none": {0: "S(0)", 1: "S(1)"},
+    "mse_sum": {0: "P(sum)", 1: "P(sum)"},
+    "soft_margin": {0: "P(avg)"},
+}
+
+
+@pytest.mark.parametrize("name", PLACEMENTS)
+def test_placements(monkeypatch, name):
+    monkeypatch.setattr(_dispatch, "_by_rule", simulated(None))
+    monkeypatch.setattr(_dtensor, "moved", lambda local, *where: local)
+    function, *shapes = EVERY[name]
+    got = {}
+    with torch.no_grad():
+        for where in PLACEMENTS[name]:
+            first = Partial() if where == "P" else Shard(where)
+            made = _run(function, shapes, [first, *[Replicate()] * (len(shapes) - 1)])
+            outs = [made] if isinstance(made, torch.Tensor) else made
+            got[where] = " ".join(dict.fromkeys(str(x.placements[0]) for x in outs))
+    assert got == PLACEMENTS[name]

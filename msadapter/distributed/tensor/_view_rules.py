@@ -62,13 +62,8 @@ def _view(c: Call) -> list:
         x, y = _first(a, old), _first(b, new)
         if x is None or y is None:
             continue
-        if (
-            len(a) == 1
-            and len(b) == 1
-            and old[x] == new[y]
-            or c.even(0, x)
-            and new[y] % (c.parts * c.cut.get((0, x), 1)) == 0
-        ):
+        alone = old[x] == new[y] == math.prod(old[d] for d in a)  # apart from dimensions of size 1
+        if alone or c.even(0, x) and new[y] % (c.parts * c.cut.get((0, x), 1)) == 0:
             pairs.append((x, y))
     return _mapped(c, pairs)
 
