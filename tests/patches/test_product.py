@@ -82,7 +82,7 @@ def without_manifest(folder: Path) -> dict[str, bytes]:
     return {name: content for name, content in contents(folder).items() if name != MANIFEST}
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.permutations(PARTS), st.integers(0, len(PARTS)))
 def test_order_repetition_and_taking_back(tree: Path, tmp_path: Path, order: list[Patch], count: int) -> None:
     """Independent rules give the same tree in any order and when they are repeated.
@@ -415,19 +415,19 @@ def test_commands(tree: Path, tmp_path: Path, shipped, capsys) -> None:
 
 
 def test_a_large_tree_is_fast(tmp_path: Path) -> None:
-    """A tree of 350,000 lines in 2,500 files is copied, hashed and verified within seconds."""
+    """A tree of 70,000 lines in 500 files is copied, hashed and verified within seconds."""
     source = tmp_path / "upstream"
     (source / "toy").mkdir(parents=True)
     (source / "toy/version.txt").write_text("1.4")
     text = "".join(f"    value_{n} = compute({n}, other={n} + 1)\n" for n in range(140))
-    for n in range(2500):
+    for n in range(500):
         folder = source / "toy" / f"package{n % 50}"
         folder.mkdir(exist_ok=True)
         (folder / f"m{n}.py").write_text(f"def f{n}():\n{text}")
     began = time.process_time()  # of this process, because the machine may be busy
     apply(UPSTREAM, [], source, tmp_path / "out")
     verify(tmp_path / "out")
-    assert time.process_time() - began < 15
+    assert time.process_time() - began < 5
 
 
 def test_versions_of_mindspeed() -> None:
