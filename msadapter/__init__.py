@@ -157,21 +157,6 @@ def _probe(x):
     return x
 
 
-def broadcast_shapes(*shapes):
-    """Return the shape to which all given shapes broadcast."""
-    rows = [(s,) if isinstance(s, _builtins.int) else tuple(s) for s in shapes]
-    n = _builtins.max((len(r) for r in rows), default=0)
-    out = [1] * n
-    for r in rows:
-        for i, s in enumerate(reversed(r)):
-            have = out[n - 1 - i]
-            if s != 1 and have not in (1, s):
-                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
-            if s != 1:
-                out[n - 1 - i] = s
-    return Size(out)
-
-
 def typename(obj) -> str:
     if isinstance(obj, Tensor):
         return obj.type()
@@ -213,10 +198,6 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):  # noqa: F811
     out = tensor(obj, dtype=dtype, device=device) if copy else as_tensor(obj, dtype=dtype, device=device)
     return out.requires_grad_() if requires_grad else out
-
-
-def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):  # noqa: F811
-    return tensor(s, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
 
 
 def from_dlpack(ext_tensor, **kwargs):

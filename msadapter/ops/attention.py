@@ -65,7 +65,7 @@ op(
 )
 
 
-def _check(query, key, value, attn_mask, is_causal):
+def _check(query, key, value, attn_mask):
     if min(query.dim(), key.dim(), value.dim()) < 2:
         raise RuntimeError(
             f"Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: {query.dim()} "
@@ -82,10 +82,20 @@ def _check(query, key, value, attn_mask, is_causal):
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
             f"{attn_mask.dtype} and  query.dtype: {query.dtype} instead."
         )
-    if attn_mask is not None and is_causal:
-        raise RuntimeError(
-            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
-        )
+
+
+def _takes_two_masks(query, key, value, attn_mask, dropout_p) -> bool:
+    """Whether PyTorch computes these inputs with its tiled kernel, which alone takes a mask beside ``is_causal``."""
+    if any(x.dim() != 4 or x.stride(-1) != 1 for x in (query, key, value)) or dropout_p > 0:
+        return False
+    batch, heads, rows, width = query.shape
+    whole = (batch, heads, rows, key.shape[-2])
+    return (
+        key.shape[-1] == value.shape[-1] == width
+        and attn_mask.dim() in (2, 4)
+        and not attn_mask.requires_grad
+        and all(n in (1, m) for n, m in zip(attn_mask.shape, whole[-attn_mask.dim() :], strict=True))
+    )
 
 
 def _check_heads(query, key, value):
@@ -125,7 +135,11 @@ def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_cau
     The shapes are (..., L, E), (..., S, E) and (..., S, Ev); the result is (..., L, Ev). A boolean mask is
     true where a query attends to a key; another mask is added. ``scale`` is 1 / sqrt(E) by default.
     """
-    _check(query, key, value, attn_mask, is_causal)
+    _check(query, key, value, attn_mask)
+    if is_causal and attn_mask is not None and not _takes_two_masks(query, key, value, attn_mask, dropout_p):
+        raise RuntimeError(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
+        )
     if not enable_gqa:
         _check_heads(query, key, value)
     if scale is None:

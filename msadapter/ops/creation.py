@@ -159,6 +159,37 @@ def _fill_type(value):
     return dtype_of("bool") if isinstance(value, bool) else number_type(value)
 
 
+_C_NAMES = {
+    "int32": "int",
+    "float32": "float",
+    "float64": "double",
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+}
+
+
+def _real(number: complex, dtype):
+    """Return a complex number as one that a real dtype holds. RuntimeError if it has an imaginary part."""
+    if dtype.is_bool:
+        return number != 0
+    if number.imag:
+        name = _C_NAMES.get(dtype.name, f"{dtype.name}_t")
+        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+    return number.real
+
+
+def _filled(size, number, dtype):
+    """Return a tensor of one number, which the dtype must hold. MindSpore's operator takes real numbers only."""
+    size = checked_sizes(size)
+    if not isinstance(number, complex):
+        return raw.FillScalar(size, number, dtype)
+    if not dtype.is_complex:
+        return raw.FillScalar(size, _real(number, dtype), dtype)
+    for part in (number.real, number.imag):
+        raw.FillScalar([], part, dtype.to_real())  # refuses a part that the type does not hold
+    return raw.AddExt(raw.FillScalar(size, 0, dtype), number, 1)
+
+
 @op(
     f"full(int[] size, Scalar fill_value, *, {OPTIONS}, any names=None) -> Tensor",
     forms="fo",
@@ -166,23 +197,12 @@ def _fill_type(value):
 )
 def full(size, fill_value, *, dtype, layout, device, requires_grad, pin_memory, names):
     """Return a tensor filled with one value. The dtype is inferred from the value by default."""
-    dtype = dtype or _fill_type(fill_value)
-    size = checked_sizes(size)
-    if isinstance(fill_value, complex):  # MindSpore's operator takes real numbers only
-        filled = raw.Mul(raw.FillScalar(size, 1, dtype), fill_value)
-    else:
-        filled = raw.FillScalar(size, fill_value, dtype)
-    return finish(
-        filled,
-        layout,
-        device,
-        requires_grad,
-    )
+    return finish(_filled(size, fill_value, dtype or _fill_type(fill_value)), layout, device, requires_grad)
 
 
 @op(f"scalar_tensor(Scalar s, *, {OPTIONS}) -> Tensor", forms="f")
 def scalar_tensor(s, *, dtype, layout, device, requires_grad, pin_memory):
-    return finish(raw.FillScalar([], s, dtype or _C.default_dtype()), layout, device, requires_grad)
+    return finish(_filled([], s, dtype or _C.default_dtype()), layout, device, requires_grad)
 
 
 @op(f"empty_strided(int[] size, int[] stride, *, {OPTIONS}) -> Tensor", forms="f")
@@ -269,10 +289,11 @@ def ones_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory_
     pointwise=True,
 )
 def full_like(self, fill_value, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
+    dtype = dtype or self.dtype
+    if isinstance(fill_value, complex) and not dtype.is_complex:
+        fill_value = _real(fill_value, dtype)
     if memory_format is None:
-        return finish(
-            raw.FullLike(self, fill_value, dtype or self.dtype), layout, device, requires_grad, self
-        )
+        return finish(raw.FullLike(self, fill_value, dtype), layout, device, requires_grad, self)
     return _like(self, fill_value, layout, device, requires_grad, memory_format, dtype)
 
 
@@ -314,13 +335,7 @@ def new_ones(self, size, *, dtype, layout, device, requires_grad, pin_memory):
 
 @op(f"Tensor.new_full(Tensor self, int[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", forms="m")
 def new_full(self, size, fill_value, *, dtype, layout, device, requires_grad, pin_memory):
-    return finish(
-        raw.FillScalar(checked_sizes(size), fill_value, dtype or self.dtype),
-        layout,
-        device,
-        requires_grad,
-        self,
-    )
+    return finish(_filled(size, fill_value, dtype or self.dtype), layout, device, requires_grad, self)
 
 
 # ---- ranges

@@ -145,20 +145,31 @@ def _function(f):
 @_function
 def broadcast_shapes(*shapes):
     """Return the shape to which all given shapes broadcast."""
-    out: list[int] = []
-    for shape in shapes:
-        shape = [shape] if isinstance(shape, int) else list(shape)
-        if any(n < 0 for n in shape):
-            raise RuntimeError(
-                f"Trying to create tensor with negative dimension ({min(shape)}): ({min(shape)})"
-            )
-        out = [1] * (len(shape) - len(out)) + out
-        for d in range(1, len(shape) + 1):
-            if out[-d] == 1:
-                out[-d] = shape[-d]
-            elif shape[-d] not in (1, out[-d]):
-                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
+    rows = [_shape_row(shape) for shape in shapes]
+    out = [1] * max(map(len, rows), default=0)
+    for k, row in enumerate(rows):
+        for d in range(-1, -1 - len(row), -1):
+            if row[d] in (1, out[d]):
+                continue
+            if out[d] != 1:
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {row[d]} at {d}! Mismatching argument at "
+                    f"index {k} had {tuple(row)}; but expected shape should be broadcastable to {out}"
+                )
+            if row[d] < 0:
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
+            out[d] = row[d]
     return Size(out)
+
+
+def _shape_row(shape):
+    if isinstance(shape, int):
+        return [shape]
+    if not isinstance(shape, (list, tuple)):
+        raise RuntimeError(
+            f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {shape}"
+        )
+    return list(Size(shape))
 
 
 @_function

@@ -338,9 +338,9 @@ def renorm(self, p, dim, maxnorm):
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")
     if isinstance(p, complex):
         raise RuntimeError("renorm: p must be real-valued")
-    if p <= 0:
+    if not p > 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
-    if maxnorm < 0:
+    if not maxnorm >= 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     dim = wrap_dim(dim, self.ndim)
     wide = self.float() if self.element_size() == 2 else self
@@ -401,7 +401,7 @@ def cdist(x1, x2, p, compute_mode):
         raise RuntimeError(
             f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
         )
-    if p < 0:
+    if not p >= 0:
         raise RuntimeError("cdist only supports non-negative p values")
     return t._cdist(x1, x2, float(p))
 
@@ -418,7 +418,7 @@ def pdist(self, p):
         raise RuntimeError(f"pdist only supports 2D tensors, got: {self.ndim}D")
     if not self.is_floating_point():
         raise RuntimeError("pdist only supports floating-point dtypes")
-    if p < 0:
+    if not p >= 0:
         raise RuntimeError("pdist only supports non-negative p values")
     n = self.shape[0]
     rows, cols = t.unbind(t.triu_indices(n, n, 1), 0)

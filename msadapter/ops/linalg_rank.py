@@ -53,22 +53,38 @@ def _pinv_grad(g, A, result):
     return PHK - mH(K @ P) + (gH - A @ K) @ P @ PH - (PHK @ P) @ A
 
 
-def _hermitian_pinv(A, atol, rtol):
+def _hermitian_factors(A, atol, rtol):
     L, V = t._linalg_eigh(A, False, True)
     size = t.abs(L)
     keep = size > t.unsqueeze(_threshold(A, t.amax(size, -1), atol, rtol), -1)
     inverse = t.where(keep, t.reciprocal(L), t.zeros_like(L))
-    return (V * t.unsqueeze(inverse, -2)) @ mH(V)
+    return V * t.unsqueeze(inverse, -2), mH(V)
 
 
-@op("_linalg_pinv(Tensor A, any atol, any rtol, bool hermitian) -> Tensor", forms="f", grad={"A": _pinv_grad})
-def _linalg_pinv(A, atol, rtol, hermitian):
-    if hermitian:
-        return _hermitian_pinv(A, atol, rtol)
+def _singular_factors(A, atol, rtol):
     U, S, Vh = t._linalg_svd(A, False, True)
     keep = t.unsqueeze(_threshold(A, t.amax(S, -1), atol, rtol), -1) < S
     inverse = t.where(keep, t.reciprocal(S), t.zeros_like(S))
-    return (mH(Vh) * t.unsqueeze(inverse, -2)) @ mH(U)
+    return mH(Vh) * t.unsqueeze(inverse, -2), mH(U)
+
+
+@op(
+    "_linalg_pinv(Tensor A, any atol, any rtol, bool hermitian, any dtype) -> Tensor",
+    forms="f",
+    grad={"A": _pinv_grad},
+)
+def _linalg_pinv(A, atol, rtol, hermitian, dtype):
+    factors = _hermitian_factors if hermitian else _singular_factors
+    left, right = (t._to_dtype(x, dtype) for x in factors(A, atol, rtol))
+    return left @ right
+
+
+def _product_type(A):
+    """Return the dtype of the last product, which autocast of the CPU lowers."""
+    if A.device.type != "cpu":
+        return A.dtype
+    nothing = t.empty(0, 0, dtype=A.dtype, device=A.device)
+    return t.mm(nothing, nothing).dtype
 
 
 @composite(
@@ -78,16 +94,18 @@ def _linalg_pinv(A, atol, rtol, hermitian):
 def pinv(A, rcond, hermitian, *, atol, rtol):
     """Return the Moore-Penrose inverse.
 
-    Singular values up to max(atol, rtol * largest) count as zero.
+    Singular values up to max(atol, rtol * largest) count as zero. Autocast of the CPU lowers the precision of the last
+    product only, as in PyTorch.
     """
     check_floating(A, "linalg.pinv")
     check_matrix(A, "linalg.pinv")
     if hermitian:
         check_square(A, "linalg.pinv")
     rtol = rcond if rtol is None else rtol
+    dtype = _product_type(A)
     if A.numel() == 0:
-        return t.reshape(A, list(A.shape[:-2]) + [A.shape[-1], A.shape[-2]])
-    return t._linalg_pinv(A, atol, rtol, hermitian)
+        return t._to_dtype(t.reshape(A, list(A.shape[:-2]) + [A.shape[-1], A.shape[-2]]), dtype)
+    return t._linalg_pinv(A, atol, rtol, hermitian, dtype)
 
 
 @composite(

@@ -464,8 +464,10 @@ def cross_entropy(input, target, weight, size_average, ignore_index, reduce, red
     class ``ignore_index`` do not count.
     """
     reduction = chosen(size_average, reduce, reduction)
-    if not 0.0 <= label_smoothing <= 1.0:
+    if label_smoothing > 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    if not label_smoothing > 0:  # as in PyTorch, a negative number and NaN smooth nothing
+        label_smoothing = 0.0
     dim = 1 if input.dim() > 1 else 0
     if weight is not None and (weight.dim() != 1 or weight.numel() != input.shape[dim]):
         raise RuntimeError(

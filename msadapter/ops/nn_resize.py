@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import warnings
 
+from .._values.dtype import ALL
 from ._declare import composite, t
 from ._functional import functional
+from .view import make_tensor
 
 
 @composite(
@@ -96,6 +98,57 @@ _KERNELS = {
 _LINEAR = ("linear", "bilinear", "bicubic", "trilinear")
 
 
+def _tent(x):
+    return max(1 - abs(x), 0.0)
+
+
+def _cubic(x, a=-0.5):
+    x = abs(x)
+    if x < 1:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+    return (((x - 5) * x + 8) * x - 4) * a if x < 2 else 0.0
+
+
+def _filter_rows(size, target, scale, mode, align_corners):
+    """Return the weights (target, size) with which a filter as wide as the step between outputs averages the inputs."""
+    reach, kernel = {"bilinear": (1, _tent), "bicubic": (2, _cubic)}[mode]
+    if align_corners:
+        step = (size - 1) / (target - 1) if target > 1 else 0.0
+    else:
+        step = 1 / scale if scale else size / target
+    wide = max(step, 1.0)
+    rows = []
+    for i in range(target):
+        centre = step * (i + 0.5)
+        first = max(int(centre - reach * wide + 0.5), 0)
+        last = min(int(centre + reach * wide + 0.5), size)
+        row = [kernel((j - centre + 0.5) / wide) if first <= j < last else 0.0 for j in range(size)]
+        total = sum(row)
+        rows.append([w / total for w in row] if total else row)
+    return rows
+
+
+def _antialiased(input, sizes, scales, mode, align_corners):
+    """Resize the two spatial dims by filters, each as a product with a matrix of weights."""
+    if input.dtype == ALL["uint8"]:
+        raise NotImplementedError(
+            "torch.nn.functional.interpolate: antialias=True of uint8 is not supported (docs/coverage.md)"
+        )
+    if input.dtype not in (ALL["float32"], ALL["float64"]):
+        kind = input.dtype.storage_name.removesuffix("Storage")
+        raise NotImplementedError(f"\"compute_index_ranges_weights\" not implemented for '{kind}'")
+    if min(*sizes, *input.shape[1:]) <= 0:
+        raise RuntimeError(
+            f"Input and output sizes should be greater than 0, but got input (H: {input.shape[2]}, "
+            f"W: {input.shape[3]}) output (H: {sizes[0]}, W: {sizes[1]})"
+        )
+    down, across = (
+        make_tensor(_filter_rows(n, m, scale, mode, align_corners), dtype=input.dtype, device=input.device)
+        for n, m, scale in zip(input.shape[2:], sizes, scales, strict=True)
+    )
+    return t.matmul(down, t.matmul(input, across.t()))
+
+
 def _target_size(input, size, scale_factor, recompute):
     """Return (output sizes or None, scale factors or None) for the arguments of ``interpolate``."""
     spatial = input.dim() - 2
@@ -150,16 +203,14 @@ def interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_
             )
     elif align_corners is None:
         align_corners = False
-    if antialias:
-        if not (mode in ("bilinear", "bicubic") and input.dim() == 4):
-            raise ValueError(
-                "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor "
-                "as input"
-            )
-        raise NotImplementedError(
-            "torch.nn.functional.interpolate: antialias=True is not supported (docs/coverage.md)"
+    if antialias and not (mode in ("bilinear", "bicubic") and input.dim() == 4):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor "
+            "as input"
         )
     sizes, scales = _target_size(input, size, scale_factor, recompute_scale_factor)
+    if antialias:
+        return _antialiased(input, sizes, scales or [None, None], mode, align_corners)
     if mode == "area" and input.dim() in (3, 4, 5):
         return getattr(functional, f"adaptive_avg_pool{input.dim() - 2}d")(input, sizes)
     kernel = _KERNELS.get((mode, input.dim()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isfinite
 
-from .._values.dtype import int32, int64
+from .._values.dtype import ALL, int32, int64
 from ._declare import composite, namespaces, op, raw, t
 from ._geometry import numel, wrap_dim
 from .reduction import _share, scattered
@@ -310,12 +310,24 @@ def _number_like(number, tensor):
         return make_tensor(number)
 
 
+def _check_sortable(x) -> None:
+    """Raise RuntimeError for elements that isin does not take."""
+    kind = type(x) if isinstance(x, (bool, complex)) else getattr(x, "dtype", None)
+    name = {bool: "Bool", complex: "ComplexDouble"}.get(kind)
+    if kind is ALL["bool"] or kind in (ALL["complex64"], ALL["complex128"]):
+        name = kind.storage_name.removesuffix("Storage")
+    if name:
+        raise RuntimeError(f"Unsupported input type encountered for isin(): {name}")
+
+
 @composite(
     "isin(any elements, any test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
     forms="fo",
 )
 def isin(elements, test_elements, *, assume_unique, invert):
     """Return whether each element is among the test elements."""
+    for x in (elements, test_elements):
+        _check_sortable(x)
     if not hasattr(elements, "data_ptr"):
         elements = _number_like(elements, test_elements)
     if not hasattr(test_elements, "data_ptr"):

@@ -19,6 +19,20 @@ def refused(f):
     except Exception as error:
         return type(error).__name__
     return "accepted"
+b = torch.tensor([True, False])
+d = torch.arange(54.0).double().reshape(2, 3, 3, 3).sin()
+q = d.float()
+def attention(q, mask, **options):
+    mask = None if mask is True else mask
+    return F.scaled_dot_product_attention(q, q + 1, q + 2, attn_mask=mask, is_causal=True, **options)
+picture = (torch.arange(70.0).double().reshape(2, 1, 5, 7) * 0.7).sin()
+def resized(mode, **options):
+    leaf = picture.clone().requires_grad_()
+    made = F.interpolate(leaf, mode=mode, antialias=True, **options)
+    return made, torch.autograd.grad((made * made).sum(), leaf)
+def with_autocast(f):
+    with torch.autocast("cpu", torch.bfloat16):
+        return f()
 def undefined(out):
     out.backward()
     return z.grad is None
@@ -81,9 +95,37 @@ undefined(L.vector_norm(z, 0)); undefined(torch.norm(z, 0)); undefined(L.vector_
 torch.autograd.grad(L.det(torch.ones(3, 3) * w).sum(), w); torch.autograd.grad(L.det(torch.zeros(3, 3) * w), w)
 """
 
+_VALUES = """
+torch.isin(b, b); torch.isin(b, True); torch.isin(n, True); torch.isin(True, b); torch.isin(n, b); torch.isin(b, n)
+torch.isin(b, 1); torch.isin(x, 1j); torch.isin(x.cfloat(), x); torch.isin(x, x.cfloat()); torch.isin(b[:0], b)
+attention(q, True); attention(q, q[0, 0] > -0.5); attention(q, (q > -0.5)[:, :1]); attention(q, q[0, :1, :1])
+attention(q, q); attention(q[0], q[0, 0]); attention(q[0, 0], q[0, 0]); attention(q, q[:1, 0]); attention(q, q[0, 0, :, :2])
+attention(q, q[0, 0].clone().requires_grad_()); attention(q, q[0, 0], dropout_p=0.5); attention(q.mT, q[0, 0])
+attention(d, d[0, 0]); attention(q, q[0, 0], scale=2.0); attention(q[..., :2], q[0, 0])
+F.cross_entropy(x, classes, label_smoothing=-0.1); F.cross_entropy(x, classes, label_smoothing=1.1)
+F.cross_entropy(x, x.softmax(1), label_smoothing=-0.1)
+F.cross_entropy(x, x.softmax(1), label_smoothing=1.1); F.cross_entropy(x, x.softmax(1), label_smoothing=float("nan"))
+F.cross_entropy(x, classes, w.detach(), label_smoothing=-5.0, reduction="none"); F.cross_entropy(x, classes, label_smoothing=1.0)
+F.cross_entropy(x[0], classes[1], label_smoothing=-0.1); torch.nn.CrossEntropyLoss(label_smoothing=-0.1)(x, classes)
+torch.broadcast_shapes(-1); torch.broadcast_shapes((2,), (-1,)); torch.broadcast_shapes(); torch.broadcast_shapes(0, (1,))
+torch.broadcast_shapes(0, (2,)); torch.broadcast_shapes((2, 3), (3, 2)); torch.broadcast_shapes(torch.Size([2, 1]), [3])
+torch.broadcast_shapes((2.0,)); torch.broadcast_shapes(2.0); torch.broadcast_shapes(3, (4, 1, 1), [2, 1])
+resized("bilinear", size=(2, 3)); resized("bilinear", size=(2, 3), align_corners=True); resized("bilinear", size=(7, 4))
+resized("bilinear", size=1, align_corners=True); resized("bilinear", scale_factor=0.6); resized("bilinear", scale_factor=(0.4, 1.5))
+resized("bilinear", scale_factor=0.6, recompute_scale_factor=True); resized("bilinear", scale_factor=0.6, align_corners=True)
+resized("bicubic", size=(2, 3)); resized("bicubic", size=(2, 3), align_corners=True); resized("bicubic", size=(9, 2))
+resized("bicubic", size=(1, 8), align_corners=True); resized("bicubic", scale_factor=(0.3, 1.7)); resized("area", size=2)
+resized("bilinear", size=(0, 2)); F.interpolate(picture.half(), (2, 3), mode="bicubic", antialias=True)
+F.interpolate(picture.float(), (2, 9), mode="bilinear", antialias=True); F.interpolate(x, 2, mode="bilinear", antialias=True)
+with_autocast(lambda: L.pinv(x)); with_autocast(lambda: L.pinv(x.T)); with_autocast(lambda: torch.pinverse(x))
+with_autocast(lambda: L.pinv(x.double())); with_autocast(lambda: L.pinv(x, atol=1.0))
+with_autocast(lambda: L.pinv(torch.eye(2) + 1, hermitian=True)); with_autocast(lambda: L.pinv(x[:0]))
+"""
+
 
 def _lines(text: str) -> list[str]:
     return [part.strip() for line in text.strip().splitlines() for part in line.split(";") if part.strip()]
 
 
 CASES = [f"refused(lambda: {case})" for case in _lines(_BOOLS)] + _lines(_ACCEPTED)
+CASES += _lines(_VALUES)

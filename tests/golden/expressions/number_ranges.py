@@ -82,7 +82,7 @@ _FACTOR_NUMBERS = [
     ("bool", "-1"), ("bool", "2**63"),
 ]  # fmt: skip
 # What PyTorch takes for another number, or refuses for the type of the elements.
-_LEFT_OUT = {("isin", "int64", "2**63"), ("isin", "bool", "5")}
+_LEFT_OUT = {("isin", "int64", "2**63")}
 
 _GRID = [
     text.format(d=d, v=v)
@@ -96,7 +96,32 @@ _GRID += [
     for d, v in _FACTOR_NUMBERS
     if (name, v) != ("softshrink", "1+2j")  # refused by the parser here, with another class of error
 ]
-CASES = _GRID + [
+# Complex numbers for elements of every kind: a real type holds those without an imaginary part, bool all of them.
+_COMPLEX = [
+    text.format(d=d, v=v)
+    for text in (
+        _FUNCTIONS["full"],
+        _FUNCTIONS["full_like"],
+        _FUNCTIONS["new_full"],
+        "torch.scalar_tensor({v}, dtype=torch.{d})",
+        "torch.empty(0, dtype=torch.{d}).new_full((0,), {v})",
+    )
+    for d in ("float32", "float16", "int64", "uint8", "bool", "complex64")
+    for v in ("1+2j", "2+0j", "1j", "complex('inf')")
+]
+# What checks the order of its norm refuses NaN.
+_ORDERS = [
+    text.format(v=v)
+    for text in (
+        "torch.linalg.norm(torch.ones(2, 2), {v})",
+        "torch.renorm(torch.ones(2, 2), {v}, 0, 1.0)",
+        "torch.renorm(torch.ones(2, 2), 2, 0, {v})",
+        "torch.cdist(torch.ones(1, 2), torch.zeros(1, 2), {v})",
+        "F.pdist(torch.eye(2), {v})",
+    )
+    for v in ("float('nan')", "0.5")
+]
+_OTHERS = [
     "F.rrelu(ones('float32'), 1, 0.5)",
     "F.rrelu(ones('float32'), 0, float('inf'))",
     "torch.tensor(1e300), torch.tensor(-1e39), torch.as_tensor(1e300)",
@@ -129,3 +154,4 @@ CASES = _GRID + [
     "refused(lambda: F.pad(torch.ones(4), (2**62, 2**62)))",
     "refused(lambda: torch.sparse_csr_tensor(torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1), size=(1, 2**62)).to_dense())",
 ]
+CASES = _GRID + _COMPLEX + _ORDERS + _OTHERS
