@@ -83,3 +83,10 @@ def test_averaged_model():
         average.update_parameters(model)
     assert average.module.weight.tolist() == [[3.0, 3.0]]
     assert int(average.n_averaged) == 3
+
+
+@pytest.mark.parametrize("kind", ["Adam", "AdamW", "SGD", "Adagrad"])
+@pytest.mark.parametrize("fused", [True, False, None])
+def test_fused_optimizers_say_that_they_undo_the_scaling_of_gradients(kind, fused):
+    optimizer = getattr(torch.optim, kind)([torch.nn.Parameter(torch.ones(2))], fused=fused)
+    assert getattr(optimizer, "_step_supports_amp_scaling", False) is bool(fused)
