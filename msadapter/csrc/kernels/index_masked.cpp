@@ -27,16 +27,17 @@ MSA_KERNEL(NonZeroExt) {
   }
 }
 
-Tensor broadcast_mask(Call &c, const Tensor &mask, const Dims &shape, const char *op) {
-  if (mask.dtype != DType::Bool && mask.dtype != DType::U8) fail(op, ": expected BoolTensor for mask");
-  return c.cast(expand(mask, shape), DType::Bool);
+Tensor broadcast_mask(Call &c, const Tensor &mask, const Dims &shape) { return c.contiguous(expand(mask, shape)); }
+void check_select_mask(const Tensor &mask) {
+  check(mask.dtype == DType::Bool, "masked_select: expected BoolTensor for mask");
 }
 
 MSA_KERNEL(MaskedSelect) {
   needs_values("masked_select");  // input, mask
   const Tensor &x = c.in(0);
+  check_select_mask(c.in(1));
   const Dims shape = broadcast_shapes({&x, &c.in(1)});
-  const Tensor m = broadcast_mask(c, c.in(1), shape, "masked_select");
+  const Tensor m = broadcast_mask(c, c.in(1), shape);
   const Tensor v = c.contiguous(expand(x, shape));
   const uint8_t *p = m.ptr<uint8_t>();
   Tensor o = c.out(0, x.dtype, Dims{true_positions(c, m, nullptr)});
@@ -51,8 +52,9 @@ MSA_KERNEL(MaskedSelect) {
 // The gradient of the source: the elements of grad where the mask is true, followed by zeros.
 MSA_KERNEL(MaskedSelectGrad) {  // input, mask, grad
   const Tensor &x = c.in(0);
+  check_select_mask(c.in(1));
   const Dims shape = broadcast_shapes({&x, &c.in(1)});
-  const Tensor m = broadcast_mask(c, c.in(1), shape, "masked_select");
+  const Tensor m = broadcast_mask(c, c.in(1), shape);
   const Tensor g = c.contiguous(c.in(2));
   Tensor o = c.out(0, x.dtype, shape);
   const uint8_t *p = m.ptr<uint8_t>();
@@ -66,7 +68,9 @@ MSA_POINTWISE_KERNEL(MaskedScatter) {  // input, mask, source
   const Tensor &x = c.in(0);
   check(x.dtype == c.in(2).dtype, "masked_scatter_: expected self and source to have same dtypes but got ",
         dtype_name(x.dtype), " and ", dtype_name(c.in(2).dtype));
-  const Tensor m = broadcast_mask(c, c.in(1), x.shape(), "masked_scatter_");
+  check(c.in(1).dtype == DType::Bool, "masked_scatter_ only supports boolean masks, but got mask with dtype ",
+        dtype_name(c.in(1).dtype));
+  const Tensor m = broadcast_mask(c, c.in(1), x.shape());
   const Tensor s = c.contiguous(c.in(2));
   check(true_positions(c, m, nullptr) <= s.numel, "Number of elements of source < number of ones in mask");
   const Tensor o = changed_copy(c, x);

@@ -1,5 +1,6 @@
 // Constant padding and cropping.
 #include "layout.h"
+#include "stored_number.h"
 
 namespace msa {
 
@@ -20,7 +21,7 @@ MSA_KERNEL(ConstantPadND) {  // input, (before, after) pairs from the last dim o
   }
   const Tensor o = out_laid(c, 0, x.dtype, shape, channels_last(x));
   if (o.numel == 0) return;
-  MSA_SWITCH_ALL(x.dtype, "constant_pad_nd", (std::fill_n(o.ptr<T>(), o.numel, c.scalar(2).to<T>())));
+  MSA_SWITCH_ALL(x.dtype, "constant_pad_nd", (std::fill_n(o.ptr<T>(), o.numel, stored<T>(c.scalar(2)))));
   int64_t source = 0, target = 0;
   Dims xs(x.ndim), os(x.ndim);
   for (int d = 0; d < x.ndim; ++d) {

@@ -149,7 +149,7 @@ MSA_POINTWISE_KERNEL(Pow) {  // input, exponent: tensors or numbers
   const bool one = single_exponent(p.b, &exponent);
   if (one && p.dtype == DType::BF16 && rounding_power(o, p.a, exponent)) return;
   if (one && c.args[1].kind == Arg::kScalar && is_integral(p.dtype))
-    check(exponent >= 0, "Integers to negative integer powers are not allowed.");
+    check(exponent >= 0 && c.scalar(1).wrapped<double>() >= 0, "Integers to negative integer powers are not allowed.");
   MSA_COMPUTE_NUMBER(p.dtype, "pow", {
     if (!(one && simple_power<T>(o, p.a, exponent)))
       binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return power(x, y); }, kCostlyGrain);

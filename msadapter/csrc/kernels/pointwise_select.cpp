@@ -1,5 +1,6 @@
 // Choosing and moving values: where, masked_fill, clamp, copies, casts and fills.
 #include "pointwise_math.h"
+#include "stored_number.h"
 #include "type_names.h"
 
 namespace msa {
@@ -13,7 +14,7 @@ Tensor scalar_tensor(Call &c, const Scalar &s, DType d, bool infinite = false) {
   r.dtype = d;
   r.data = c.scratch(16);
   infinite = infinite && (d == DType::F16 || d == DType::BF16);
-  MSA_SWITCH_STORED(d, "fill_cpu", (*r.ptr<T>() = infinite ? s.wrapped<T>() : s.to<T>()));
+  MSA_SWITCH_STORED(d, "fill_cpu", (*r.ptr<T>() = infinite ? s.wrapped<T>() : stored<T>(s)));
   return r;
 }
 // Returns a fill value, which is a number or a tensor without dims, as a tensor of dtype d.
@@ -84,8 +85,8 @@ MSA_KERNEL_ALIAS(SelectV2, Select)
 
 MSA_POINTWISE_KERNEL(MaskedFill) {  // input, mask, value (a number or a 0-dim tensor)
   const Tensor &a = c.in(0), &m = c.in(1);
-  check(m.dtype == DType::Bool || m.dtype == DType::U8,
-        "masked_fill_ only supports boolean masks, but got mask with dtype ", cpp_type_name(m.dtype));
+  check(m.dtype == DType::Bool, "masked_fill_ only supports boolean masks, but got mask with dtype ",
+        cpp_type_name(m.dtype));
   const Tensor v = value_as(c, 2, a.dtype);
   select(c.out_pointwise(0, a.dtype, {&a, &m}), m, v, a);
 }

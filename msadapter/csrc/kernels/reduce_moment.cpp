@@ -148,6 +148,8 @@ MSA_KERNEL(LinalgVectorNorm) {  // x, ord, dim, keepdim, dtype
     default: norm_of<float, Half>(x, mask, ord, w);
   }
   for (int64_t i = 0; i < o.numel; ++i) w[i] = ord == 2 ? std::sqrt(w[i]) : power ? std::pow(w[i], 1 / ord) : w[i];
+  if (std::isnan(ord) && x.numel > o.numel)  // fewer elements are their own norm, for every order
+    std::fill_n(w, o.numel, std::numeric_limits<double>::quiet_NaN());
   copy_into(o, contiguous_tensor(w, DType::F64, o.shape()));
 }
 

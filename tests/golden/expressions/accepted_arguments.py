@@ -19,7 +19,7 @@ def refused(f):
     except Exception as error:
         return type(error).__name__
     return "accepted"
-b = torch.tensor([True, False])
+b, m = torch.tensor([True, False]), torch.tensor([1, 0, 2], dtype=torch.uint8)
 d = torch.arange(54.0).double().reshape(2, 3, 3, 3).sin()
 q = d.float()
 def attention(q, mask, **options):
@@ -98,6 +98,9 @@ torch.autograd.grad(L.det(torch.ones(3, 3) * w).sum(), w); torch.autograd.grad(L
 _VALUES = """
 torch.isin(b, b); torch.isin(b, True); torch.isin(n, True); torch.isin(True, b); torch.isin(n, b); torch.isin(b, n)
 torch.isin(b, 1); torch.isin(x, 1j); torch.isin(x.cfloat(), x); torch.isin(x, x.cfloat()); torch.isin(b[:0], b)
+x.masked_fill(m, 1.0); x.clone().masked_fill_(m, 1.0); x.masked_fill(m, torch.tensor(2.0)); x.masked_fill(m.int(), 1.0)
+x.masked_select(m); x.masked_scatter(m, x); x.clone().masked_scatter_(m, x); x.masked_select(m.bool())
+x.masked_scatter(m.bool(), x); torch.masked_select(x, m.long())
 attention(q, True); attention(q, q[0, 0] > -0.5); attention(q, (q > -0.5)[:, :1]); attention(q, q[0, :1, :1])
 attention(q, q); attention(q[0], q[0, 0]); attention(q[0, 0], q[0, 0]); attention(q, q[:1, 0]); attention(q, q[0, 0, :, :2])
 attention(q, q[0, 0].clone().requires_grad_()); attention(q, q[0, 0], dropout_p=0.5); attention(q.mT, q[0, 0])

@@ -103,17 +103,30 @@ _COMPLEX = [
         _FUNCTIONS["full"],
         _FUNCTIONS["full_like"],
         _FUNCTIONS["new_full"],
+        _FUNCTIONS["fill_"],
         "torch.scalar_tensor({v}, dtype=torch.{d})",
+        "torch.constant_pad_nd(ones({d!r}), (1, 0), {v})",
         "torch.empty(0, dtype=torch.{d}).new_full((0,), {v})",
     )
     for d in ("float32", "float16", "int64", "uint8", "bool", "complex64")
     for v in ("1+2j", "2+0j", "1j", "complex('inf')")
 ]
-# What checks the order of its norm refuses NaN.
+# A norm of the order NaN is NaN, unless at most one element is reduced. What checks its order refuses NaN.
 _ORDERS = [
     text.format(v=v)
     for text in (
+        "torch.linalg.vector_norm(torch.tensor([2.0, 1.0]), {v})",
+        "torch.linalg.vector_norm(torch.tensor([[2.0, 1.0]]), {v}, 0)",
+        "torch.linalg.vector_norm(torch.tensor([[2.0, 1.0]]), {v}, 1, True)",
+        "torch.linalg.vector_norm(torch.tensor([2.0 + 1j, 1.0]), {v})",
+        "torch.linalg.vector_norm(torch.zeros(0), {v})",
+        "torch.linalg.vector_norm(torch.zeros(2, 0), {v}, 1)",
+        "torch.tensor([2.0, 1.0]).double().norm({v})",
+        "torch.norm(torch.tensor([2.0, 1.0]).half(), {v})",
         "torch.linalg.norm(torch.ones(2, 2), {v})",
+        "torch.dist(torch.tensor([2.0, 1.0]), torch.zeros(2), {v})",
+        "F.normalize(torch.tensor([[2.0, 1.0]]), {v})",
+        "F.pairwise_distance(torch.tensor([[2.0, 1.0]]), torch.zeros(1, 2), {v})",
         "torch.renorm(torch.ones(2, 2), {v}, 0, 1.0)",
         "torch.renorm(torch.ones(2, 2), 2, 0, {v})",
         "torch.cdist(torch.ones(1, 2), torch.zeros(1, 2), {v})",
@@ -122,6 +135,7 @@ _ORDERS = [
     for v in ("float('nan')", "0.5")
 ]
 _OTHERS = [
+    "torch.tensor([2], dtype=torch.uint8) ** -1",
     "F.rrelu(ones('float32'), 1, 0.5)",
     "F.rrelu(ones('float32'), 0, float('inf'))",
     "torch.tensor(1e300), torch.tensor(-1e39), torch.as_tensor(1e300)",

@@ -1,0 +1,18 @@
+// Numbers that a tensor stores, or that are limits or factors of a kernel.
+#pragma once
+#include "api.h"
+
+namespace msa {
+
+// A number as an element. RuntimeError if T does not hold it, also if it has an imaginary part and T is real. As bool,
+// every number but zero is true.
+template <class T>
+T stored(const Scalar &s) {
+  const bool imaginary = s.kind == Scalar::kComplex && s.imag != 0;
+  if constexpr (std::is_same_v<T, bool>) return imaginary || s.wrapped<bool>();
+  if constexpr (!is_complex_v<T> && !std::is_same_v<T, bool>)
+    if (imaginary) does_not_fit(cpp_name<T>());
+  return s.to<T>();
+}
+
+}  // namespace msa
