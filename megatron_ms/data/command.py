@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .pipeline import Made
-    from .section import Data
 
 HELP = "make data sets for pretraining, instruction tuning and preference pairs"
 
@@ -57,11 +56,12 @@ def run(arguments: argparse.Namespace) -> int:
 
         return 1 if show(data, arguments.show, sys.stdout, sys.stdout.isatty()) else 0
     from .pipeline import make_all
+    from .reading import megatron_data_path
 
-    made = make_all(data)
-    for one in made:
-        _print_made(one)
-    _print_ratios(data, made)
+    for made in make_all(data):
+        _print_made(made)
+    if data.format == "megatron":
+        print("for training    --data-path " + " ".join(megatron_data_path(data)))
     return 0
 
 
@@ -92,18 +92,6 @@ def _print_made(made: Made) -> None:
         print(
             f"  source     {ratio.name}: {ratio.samples} entries, {ratio.share:.4f} wanted {ratio.wanted:.4f}"
         )
-
-
-def _print_ratios(data: Data, made: list[Made]) -> None:
-    """For sources that Megatron mixes: the flag that names them with their weights."""
-    if data.mixes_files:
-        words = [
-            f"{source.weight:g} {path}"
-            for key in data.keys
-            for source, one in zip(data.sources, made, strict=True)
-            for path in [one.prefix.with_name(f"{one.prefix.name}_{key}_document")]
-        ]
-        print("Megatron mixes them with: --data-path " + " ".join(words))
 
 
 def _check(prefix: Path) -> int:

@@ -226,6 +226,8 @@ class _ConversationEncoder(Encoder):
             longest = max(map(len, found.values()))
             if self.data.seq_length is not None and longest >= self.data.seq_length:
                 encoded.leave_out(f"has {self.data.seq_length} ids or more", entry.place)
+                # A document without sequences marks its place in the index, as in upstream's files.
+                yield entry.place, {name: [] for name in found}
                 continue
             encoded.counts["samples"] += 1
             yield entry.place, {name: [ids] for name, ids in found.items()}

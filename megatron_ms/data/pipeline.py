@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -24,7 +23,7 @@ from .encode import ENCODERS, Encoded, Encoder
 from .reading import Group, groups
 from .section import Data
 from .sources import Entry
-from .tokenizer import quiet_transformers
+from .tokenizer import HuggingFace, quiet_transformers
 from .work import Work, read_stamp, stamp_path
 from .writing import final_files, write
 
@@ -143,9 +142,11 @@ def _workers(encoder: Encoder) -> Iterator[Any]:
         return
     # Workers are forked from a process without threads: neither tokenizers nor MindSpore survive a fork of ours.
     context = multiprocessing.get_context("forkserver")
-    quiet_transformers()
     preload = ["megatron_ms.data.encode"]
-    context.set_forkserver_preload([*preload, *(["transformers"] if "transformers" in sys.modules else [])])
+    if isinstance(encoder.tokenizer, HuggingFace):
+        quiet_transformers()
+        preload.append("transformers")
+    context.set_forkserver_preload(preload)
     pool = ProcessPoolExecutor(count, context, _start_worker, (encoder.data.model_dump(),))
     try:
         yield lambda entries: _in_order(pool, entries, 4 * count)

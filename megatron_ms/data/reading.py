@@ -81,23 +81,47 @@ class Group:
         return digest(json.dumps(whole, sort_keys=True), encoder.tokenizer.description(), facts)
 
 
-def groups(data: Data) -> list[Group]:
-    """The groups of a configuration: one, or one for each source if Megatron is to mix them."""
-    sources = [_source(keys, data) for keys in data.sources]
+def prefixes(data: Data) -> list[Path]:
+    """What the names of the written files begin with: `output`, or one for each source if Megatron is to mix them.
+
+    Raises:
+        UserError: two sources would write files of the same names.
+    """
     output = Path(data.output)
     if not data.mixes_files:
-        weights = [keys.weight for keys in data.sources if keys.weight is not None]
-        ratios = tuple(blending.normalised(weights)) if weights else None
-        return [Group(output, tuple(sources), ratios, data.repeat, data.max_entries)]
-    names = [keys.name or Path(source.name).stem for keys, source in zip(data.sources, sources, strict=True)]
+        return [output]
+    names = [keys.name or Path(str(keys.path or keys.dataset)).stem for keys in data.sources]
     if doubled := [name for name, count in Counter(names).items() if count > 1]:
         raise UserError(
             f"data.sources: {len(names)} sources would write files named {doubled[0]}: give each a `name`"
         )
-    return [
-        Group(output.with_name(f"{output.name}_{name}"), (source,), None, False, data.max_entries)
-        for name, source in zip(names, sources, strict=True)
-    ]
+    return [output.with_name(f"{output.name}_{name}") for name in names]
+
+
+def megatron_data_path(data: Data) -> list[str]:
+    """The words behind --data-path with which Megatron-LM, or MindSpeed-LLM for instruction data and pairs, reads the files."""
+    if data.task != "pretrain":
+        return [data.output]  # MindSpeed-LLM adds _packed and the names of the streams itself
+    words = []
+    for key in data.keys:
+        for keys, prefix in zip(data.sources if data.mixes_files else [None], prefixes(data), strict=True):
+            words += [f"{keys.weight:g}"] if keys else []
+            words.append(str(prefix.with_name(f"{prefix.name}_{key}_document")))
+    return words
+
+
+def groups(data: Data) -> list[Group]:
+    """The groups of a configuration, one for each of its prefixes."""
+    sources = [_source(keys, data) for keys in data.sources]
+    named = prefixes(data)
+    if data.mixes_files:
+        return [
+            Group(prefix, (source,), None, False, data.max_entries)
+            for prefix, source in zip(named, sources, strict=True)
+        ]
+    weights = [keys.weight for keys in data.sources if keys.weight is not None]
+    ratios = tuple(blending.normalised(weights)) if weights else None
+    return [Group(named[0], tuple(sources), ratios, data.repeat, data.max_entries)]
 
 
 def _source(keys: SourceKeys, data: Data) -> Source:

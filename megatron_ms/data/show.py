@@ -70,6 +70,8 @@ def _samples(data: Data, encoder: Encoder, encoded: Encoded) -> Iterator[Shown]:
                     for name, sequences in streams.items():
                         for ids in sequences:
                             yield Shown(f"{place}, {name}", ids, ids)
+                elif not all(streams.values()):
+                    continue  # too long
                 elif data.task == "instruction":
                     yield Shown(place, streams["input_ids"][0], streams["labels"][0])
                 else:

@@ -11,6 +11,8 @@ import numpy
 import pytest
 
 from megatron_ms.data import blending
+from megatron_ms.data.reading import megatron_data_path
+from megatron_ms.data.section import Data
 from megatron_ms.errors import UserError
 from tests.toolkit.data import toys
 
@@ -95,6 +97,17 @@ def test_short_sources_begin_again(make, tmp_path: Path) -> None:
     mixed = _lines(made)
     assert [one for one in mixed if one[0] == "b"] == ["b" * count for count in range(1, 7)]
     assert [one for one in mixed if one[0] == "a"][:8] == ["a" * (count % 6 + 1) for count in range(8)]
+
+
+def test_the_data_path_names_files_and_weights() -> None:
+    keys = {"tokenizer": "bytes", "output": "out/set"}
+    weighted = [{"path": "a/x.jsonl", "weight": 3}, {"dataset": "b/y", "weight": 0.5, "name": "z"}]
+    assert megatron_data_path(Data(sources=weighted, keys=["p", "q"], **keys)) == [
+        *["3", "out/set_x_p_document", "0.5", "out/set_z_p_document"],
+        *["3", "out/set_x_q_document", "0.5", "out/set_z_q_document"],
+    ]
+    assert megatron_data_path(Data(sources=["a", "b"], **keys)) == ["out/set_text_document"]
+    assert megatron_data_path(Data(sources="a", task="pairs", template="qwen", **keys)) == ["out/set"]
 
 
 def test_megatron_mixes_files_of_their_own(make, tmp_path: Path) -> None:

@@ -83,6 +83,17 @@ def test_a_sample_that_learns_nothing_fails(folder, capsys) -> None:
     assert "WRONG: nothing of it would be learned: rows.jsonl, line 1" in capsys.readouterr().out
 
 
+def test_what_is_too_long_is_not_shown(folder, capsys) -> None:
+    toys.write_rows(folder / "rows.jsonl", toys.ALPACA)
+    config = _config(folder, task="instruction", template="default", seq_length="60")
+    assert main(["data", config, "--show", "9"]) == 0
+    said = capsys.readouterr().out
+    assert (
+        said.count(" learned\n") == 2
+        and "left out: has 60 ids or more: rows.jsonl, line 1, rows.jsonl" in said
+    )
+
+
 def test_an_id_outside_of_the_vocabulary_fails(folder, capsys) -> None:
     toys.write_rows(folder / "rows.jsonl", toys.ALPACA)
     config = _config(folder, task="instruction", template="default", vocab_size="200")
