@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..config import load
 from ..config.section import flags_of
@@ -20,6 +20,9 @@ from ..upstream import trees as upstream_trees
 from ..upstream.flags import Flags, ValueProblem
 from ..upstream.trees import LLM, Trees
 from .settings import Settings, existing
+
+if TYPE_CHECKING:
+    from ..data.section import Data
 
 LAUNCHER = ROOT / "msadapter" / "distributed" / "_torchrun.py"
 # What upstream's programs need on a machine without CUDA's fused kernels. A key of the same name in the file counts instead.
@@ -174,8 +177,8 @@ def _model(settings: Settings, trees: Trees) -> Iterator[Entry]:
 
 
 def _tokenizer(settings: Settings, trees: Trees) -> Iterator[Entry]:
-    chosen, key = settings.dataset, "dataset.tokenizer"
-    path = chosen.tokenizer or _made(settings, "tokenizer")
+    chosen, key, made = settings.dataset, "dataset.tokenizer", _made(settings)
+    path = chosen.tokenizer or (made.tokenizer.path if made is not None else None)
     if path is None:
         yield from _no_tokenizer(settings)
         return
@@ -213,7 +216,11 @@ def _data(settings: Settings, trees: Trees, folder: Path) -> Iterator[Entry]:
                 "dataset.mock", "only Megatron-LM has random data: give dataset.path"
             )
         return
-    path = chosen.path if chosen.path is not None else _made(settings, "output")
+    path, made = chosen.path, _made(settings)
+    if path is None and made is not None:
+        from ..data.reading import megatron_data_path
+
+        path = megatron_data_path(made)
     if path is None:
         raise settings.document.error("dataset.path", "is missing: the prefix of .bin and .idx files")
     words = [_prefix(settings, part) for part in (path if isinstance(path, list) else [path])]
@@ -223,20 +230,13 @@ def _data(settings: Settings, trees: Trees, folder: Path) -> Iterator[Entry]:
         yield "dataset.cache", "data_cache_path", str(cache)
 
 
-def _made(settings: Settings, name: str) -> str | None:
-    """What the section `data` of the same file says about the data that the command `data` made; None without it."""
+def _made(settings: Settings) -> Data | None:
+    """The section `data` of the same file, from which the command `data` made the data; None without it."""
     from ..data.section import Data
 
     if "data" not in settings.document.values:
         return None
-    made = settings.document.section("data", Data)
-    if name == "tokenizer":
-        return made.tokenizer.path
-    if made.mixes_files:
-        raise settings.document.error(
-            "dataset.path", "is missing: the command `data` prints it for several sources"
-        )
-    return made.output if settings.run.task != "pretrain" else f"{made.output}_{made.keys[0]}_document"
+    return settings.document.section("data", Data)
 
 
 def _prefix(settings: Settings, part: Any) -> str:

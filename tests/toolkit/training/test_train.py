@@ -110,6 +110,18 @@ def test_the_data_that_the_command_data_made(fake, capsys) -> None:
     assert f"--tokenizer-type HuggingFaceTokenizer --tokenizer-model {fake / 't'}" in line
 
 
+def test_blended_data_that_the_command_data_made(fake, capsys) -> None:
+    """Sources with weights are named with them."""
+    Path("t").mkdir()
+    for name in ("set_a_text_document", "set_b_text_document"):
+        for ending in (".bin", ".idx"):
+            Path(name + ending).write_text("")
+    sources = "data.sources=[{path: a.jsonl, weight: 3}, {path: b.jsonl, weight: 1}]"
+    words = ["dataset.mock=false", sources, "data.tokenizer=t", "data.output=set"]
+    line = " ".join(printed_words(capsys, *words))
+    assert f"--data-path 3.0 {fake / 'set_a_text_document'} 1.0 {fake / 'set_b_text_document'} " in line
+
+
 def test_starting_from_weights(fake, capsys) -> None:
     Path("weights").mkdir()
     line = " ".join(printed_words(capsys, "resume.load=weights"))
