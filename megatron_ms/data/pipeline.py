@@ -106,7 +106,7 @@ def _encode(group: Group, encoder: Encoder, work: Work) -> None:
                     f"{work.done.entries} entries, {work.done.counts['ids']} ids", refresh=False
                 )
                 if work.done.entries - saved >= SAVE_EVERY:
-                    work.save()
+                    work.save(sync=True)
                     saved = work.done.entries
         except KeyboardInterrupt:
             work.save()

@@ -145,11 +145,12 @@ class Work:
         entries = self.done.entries + encoded.counts["entries"]
         self.done = Progress(entries, self.done.counts + encoded.counts, left_out, sizes)
 
-    def save(self) -> None:
-        """Writes the journal: a later run can continue from here."""
+    def save(self, sync: bool = False) -> None:
+        """Writes the journal: a later run can continue from here. With sync, also after the machine itself has failed."""
         for file in self._files.values():
             file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                os.fsync(file.fileno())
         journal = {
             "key": self.key,
             "entries": self.done.entries,

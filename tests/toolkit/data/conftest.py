@@ -16,6 +16,11 @@ from megatron_ms.data.section import Data  # noqa: E402
 from tests.toolkit.data import toys  # noqa: E402
 
 
+@pytest.fixture(autouse=True)
+def _torch(torch_by_name) -> None:
+    """transformers was imported with this project as its torch, so that its modules look for torch when they are imported."""
+
+
 @pytest.fixture(scope="session")
 def tokenizer(tmp_path_factory) -> Path:
     """The folder of a Hugging Face tokenizer."""

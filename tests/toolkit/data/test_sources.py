@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,7 @@ def offline(monkeypatch) -> None:
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)  # the library tries again, after waiting
 
 
 @pytest.fixture
