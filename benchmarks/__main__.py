@@ -1,4 +1,4 @@
-"""The command line: python -m benchmarks [names] --torch-python PATH, or python -m benchmarks collectives | scaling."""
+"""The command line: python -m benchmarks [names] --torch-python PATH, or python -m benchmarks collectives | scaling | npu."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from . import collectives, report, scaling
+from . import collectives, npu, report, scaling
 from .sides import ROOT, Pair, cpu_name
 
 RANKS = (1, 2, 4)  # numbers of ranks of the data-parallel step
@@ -118,6 +118,8 @@ def main() -> int:
         return collectives.main(sys.argv[2:])
     if sys.argv[1:2] == ["scaling"]:
         return scaling.main(sys.argv[2:])
+    if sys.argv[1:2] == ["npu"]:
+        return npu.main(sys.argv[2:])
     args = arguments()
     if args.list:
         for name, about in catalog(args.torch_python).items():
@@ -130,7 +132,8 @@ def main() -> int:
     if args.json:
         args.json.write_text(json.dumps(run, indent=1) + "\n")
     if args.table:
-        args.table.write_text(report.markdown(run))
+        kept = report.npu_section_of(args.table.read_text()) if args.table.exists() else ""
+        args.table.write_text(report.markdown(run) + kept)
     if args.plot:
         report.plot(run, args.plot)
     if args.summary_plot:

@@ -1,4 +1,4 @@
-"""Counts what a training step issues on the simulated NPU: python -m msadapter --simulated-npu benchmarks/npu_steps.py.
+"""Counts what a training step issues on the simulated NPU, and prints it as JSON. benchmarks/npu.py runs it.
 
 Of each model, the step after two others is counted. "operators" are calls of PyTorch's operators and backward nodes, which
 are the same on a CPU and on an NPU; "launches" are those of aclnn operators in the simulated CANN; "copies" are transfers
@@ -8,6 +8,7 @@ between the host and the device. The batch is on the device before the step, and
 from __future__ import annotations
 
 import collections
+import json
 import sys
 
 import torch
@@ -102,11 +103,7 @@ def count(make, optimizer_of) -> tuple[int, int, int, int]:
 
 
 def main() -> int:
-    print(
-        "| step | operators | launches | copies to the host | copies to the device |\n|---|---|---|---|---|"
-    )
-    for name, (make, optimizer_of) in MODELS.items():
-        print("| " + " | ".join(map(str, (name, *count(make, optimizer_of)))) + " |", flush=True)
+    print(json.dumps({name: count(make, optimizer_of) for name, (make, optimizer_of) in MODELS.items()}))
     return 0
 
 

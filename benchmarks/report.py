@@ -105,6 +105,41 @@ def markdown(run: dict) -> str:
     return "\n".join(lines)
 
 
+NPU_TITLE = "## What a training step issues on the simulated NPU"
+NPU_TEXT = """
+Counted on [the simulated NPU](simulated_npu.md) by `python -m benchmarks npu --table docs/benchmarks.md` on {when}, in {rounds}
+processes. "Operators" are calls of PyTorch's operators and backward nodes, which are the same on a CPU. "Launches" are those of
+`aclnn` operators. "Copies" are those between the host and the device. The batch is on the device before the step, and the loss is
+not read. A number in a formula travels with its launch. The launches vary from process to process, because a first gradient is
+copied if the queue still holds it, and taken over otherwise.
+"""
+
+
+def npu_section(counts: dict) -> str:
+    """The section about the steps that benchmarks/npu.py has counted."""
+    rounds = max(len(seen) for seen in counts["steps"].values())
+    lines = [NPU_TITLE, NPU_TEXT.format(when=counts["when"], rounds=rounds)]
+    lines += [
+        "| step | operators | launches | copies to the host | copies to the device |",
+        "|---|---|---|---|---|",
+    ]
+    for name, seen in counts["steps"].items():
+        ranges = [(min(column), max(column)) for column in zip(*seen, strict=True)]
+        cells = [str(low) if low == high else f"{low} to {high}" for low, high in ranges]
+        lines.append("| " + " | ".join((name, *cells)) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def npu_section_of(page: str) -> str:
+    """This section of a page, which is its last one, or nothing."""
+    return NPU_TITLE + page.partition(NPU_TITLE)[2] if NPU_TITLE in page else ""
+
+
+def with_npu_section(page: str, counts: dict) -> str:
+    """The page with this section replaced, or added at the end."""
+    return page.partition(NPU_TITLE)[0].rstrip("\n") + "\n\n" + npu_section(counts)
+
+
 def plot(run: dict, path: Path) -> None:
     """Draws one bar per work: its ratio on a logarithmic axis, with a line at 1."""
     import matplotlib

@@ -33,6 +33,10 @@ MODELS = {
     "qwen25": f"--num-layers 2 {_HEADS} --ffn-hidden-size 176 --add-qkv-bias --norm-epsilon 1e-6 --rotary-base 1000000",
     "qwen3": f"""--num-layers 2 {_HEADS} --ffn-hidden-size 192 --kv-channels 16 --norm-epsilon 1e-6 --rotary-base 1000000
         --spec mindspeed_llm.tasks.models.spec.qwen3_spec layer_spec --qk-layernorm""",
+    "qwen3 moe": f"""--num-layers 2 {_HEADS} --ffn-hidden-size 192 --kv-channels 16 --norm-epsilon 1e-6
+        --rotary-base 1000000 --spec mindspeed_llm.tasks.models.spec.qwen3_spec layer_spec --qk-layernorm
+        --norm-topk-prob --num-experts 8 --moe-router-topk 2 --moe-ffn-hidden-size 48
+        --moe-router-load-balancing-type aux_loss --moe-aux-loss-coeff 0.001""",
     "llama3": f"""--num-layers 2 {_HEADS} --ffn-hidden-size 224 --norm-epsilon 1e-5 --rotary-base 500000
         --use-rotary-position-embeddings""",
     "mixtral": f"""--num-layers 2 {_HEADS} --ffn-hidden-size 224 --rotary-base 1000000 --num-experts 8

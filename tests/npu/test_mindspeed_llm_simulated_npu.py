@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from msadapter._host import simulator
-from tests.npu.llm_rows import EXPERT, FUSED, GROUPED, TENSOR
+from tests.npu.llm_rows import EXPERT, FUSED, GROUPED, SEQ, TENSOR
 from tests.npu.llm_trainer import Trainer
 
 BOTH_WAYS = ("FlashAttentionScore", "FlashAttentionScoreGrad", "RmsNorm", "RmsNormGrad")
@@ -37,6 +37,15 @@ class Row:
 ROWS = {
     "qwen25": Row("qwen25", 1, "", FUSED, BOTH_WAYS + SWIGLU + ROTARY),
     "qwen25, tensor": Row("qwen25", 2, TENSOR, FUSED, BOTH_WAYS + SWIGLU + ROTARY),
+    # The flags of examples/mcore/qwen3_moe. Its dispatcher, alltoall_seq, does not call the fused permutation.
+    "qwen3 moe, experts": Row(
+        "qwen3 moe",
+        2,
+        f"{GROUPED} {EXPERT} {SEQ}",
+        f"{FUSED} --moe-permute-fusion",
+        (*BOTH_WAYS, *SWIGLU, *ROTARY, "GroupedMatmul"),
+        tolerance=2e-3,  # in bfloat16
+    ),
     "mixtral, grouped products": Row(
         "mixtral",
         2,
