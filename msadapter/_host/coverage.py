@@ -128,6 +128,7 @@ class Operator:
     mindspore: tuple[str, ...]  # operators of MindSpore that it calls
     ours: tuple[str, ...]  # operators that exist only as CPU kernels of this project
     through: tuple[str, ...]  # operators of the table that it calls
+    own_on_npu: bool = False  # on an NPU it is a composite
 
 
 def operators() -> list[Operator]:
@@ -143,7 +144,7 @@ def operators() -> list[Operator]:
         if isinstance(declaration.body, types.FunctionType):
             raws, tables = behind(declaration.body)
         else:
-            raws, tables = {str(declaration.mindspore), *declaration.numbers.values()}, set()
+            raws, tables = {str(declaration.mindspore), *declaration.numbers.values()} - {""}, set()
         only_here = raws - mindspore
         rows.append(
             Operator(
@@ -153,6 +154,7 @@ def operators() -> list[Operator]:
                 tuple(sorted(raws - only_here)),
                 tuple(sorted(only_here)),
                 tuple(sorted(tables)),
+                declaration.npu is not None,
             )
         )
     return rows
@@ -311,6 +313,8 @@ def _operator_cells(row: Operator, on_ascend: dict[str, str]) -> tuple[str, str,
         parts.append(", ".join(row.mindspore))
     if row.ours:
         parts.append("CPU-only kernel " + ", ".join(row.ours))
+    if row.own_on_npu:
+        parts.append("on an NPU a composite")
     if row.kind == "composite" or not parts:
         parts.insert(0, "composite" + (" of " + ", ".join(row.through) if row.through else ""))
     seen = on_ascend.get(row.name.removeprefix("Tensor."), "no samples")
@@ -393,8 +397,8 @@ def page() -> str:
         "",
         f"The table lists the {len(table)} operators that msadapter declares, and the MindSpore operators on which each one",
         "runs. On the CPU, msadapter's own kernels implement these MindSpore operators. *CPU-only kernel* means that MindSpore",
-        "has no such operator, so an NPU's tensors are computed on the host. A *composite* consists of other operators of the",
-        "table.",
+        "has no such operator, so an NPU's tensors are computed on the host, unless the row says *on an NPU a composite*. A",
+        "*composite* consists of other operators of the table.",
         "",
         *_simulated_words(simulated["how"]),
         "",

@@ -193,16 +193,25 @@ def fused_names() -> set[str]:
     return set(json.loads(listed.read_text(encoding="utf-8"))) if listed.exists() else set()
 
 
+def _npu_names() -> set[str]:
+    """The operators that the operator table calls by name: those for an NPU alone have no kernel of this project."""
+    names: set[str] = set()
+    for path in (SOURCES.parent / "ops").glob("*.py"):
+        for called, written in re.findall(r'\braw\.(\w+)\(|"(Inplace\w+)"', path.read_text(encoding="utf-8")):
+            names.add(called or written)
+    return names
+
+
 def _operator_units(root: Path) -> list[str]:
     """Return C++ sources that register the MindSpore operators for which this project has kernels or fused
-    forms.
+    forms, and those that it calls on an NPU alone.
 
     A hash of its name decides in which source file an operator is. New operators therefore do not move the
     others, and fewer files have to be compiled again.
     """
     headers = _mindspore_operators(root)
     buckets: list[list[str]] = [[] for _ in range(OPERATOR_UNITS)]
-    for name in sorted(set(headers) & (_kernel_names() | fused_names())):
+    for name in sorted(set(headers) & (_kernel_names() | fused_names() | _npu_names())):
         buckets[zlib.crc32(name.encode()) % OPERATOR_UNITS].append(name)
     units = []
     for part in buckets:

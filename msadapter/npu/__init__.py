@@ -3,6 +3,7 @@
 from .. import cuda as _cuda
 from .._host import accelerator as _accelerator
 from .._host.accelerator import current_device, device_count, is_available
+from .._host.native import load
 from ..cuda import *  # noqa: F403
 from ..cuda import (
     Event,
@@ -90,14 +91,31 @@ def _on_host_only(name: str) -> None:
 
 
 def stop_device(device_id) -> int:
-    """Stops the device's work and returns 0. On the host no work is pending after a call."""
-    _on_host_only("stop_device")
+    """Drops the work that the device has not done yet, and returns 0. Later operators on it are errors.
+
+    On the host no work is pending after a call, and nothing changes.
+    """
+    if not _accelerator.on_host():
+        from mindspore._c_expression import _stop_device
+
+        _accelerator.check_index(device_id)
+        load().set_device_stopped(True)
+        _stop_device(device_id)
     return 0
 
 
 def restart_device(device_id, rebuild_all_resources=False) -> None:
-    """Restarts the device after stop_device. On the host this does nothing."""
-    _on_host_only("restart_device")
+    """Lets operators run on the device again, after stop_device or a fault. Tensors keep their memory.
+
+    rebuild_all_resources: without effect, as in torch_npu.
+    """
+    if not _accelerator.on_host():
+        from mindspore._c_expression import _repair_device, _reset_error_state
+
+        _accelerator.check_index(device_id)
+        _repair_device(device_id)
+        _reset_error_state()
+        load().set_device_stopped(False)
 
 
 def check_uce_in_memory(device_id) -> int:

@@ -121,6 +121,8 @@ class Declaration:
     function: object = None  # the callable
     method: object = None  # the same as a method of Tensor: without out=
     inplace: object = None
+    writers: dict[str, str] = field(default_factory=dict)  # MindSpore's operator -> its in-place form
+    npu: object = None  # the Python function for tensors of an NPU, where MindSpore has no operator
     body: object = None  # the Python function behind it, None for "operator"
     module: str = ""
     notes: str = ""
@@ -195,6 +197,8 @@ def _spec(
     composite,
     kernel,
     numbers,
+    writers,
+    npu,
     promote,
     promote_args,
     grad,
@@ -239,6 +243,8 @@ def _spec(
         "params": params,
         "kernel": kernel,
         "numbers": [(schema.index(name), operator) for name, operator in (numbers or {}).items()],
+        "writers": list((writers or {}).items()),
+        "npu": npu,
         "body": body,
         "composite": composite,
         "promote": promote,
@@ -335,8 +341,9 @@ def _derived(schema: _schema.Schema, kind: str, promote, facts: dict) -> Facts:
     return made
 
 
-def _declare(text: str, *, kind, ms=None, numbers=None, body=None, promote=None, promote_args=None, grad=None, view=False,
-             node=None, nodes=None, limits=None, forms, aliases, dunder, notes, short, facts):  # fmt: skip
+def _declare(text: str, *, kind, ms=None, numbers=None, writers=None, npu=None, body=None, promote=None,
+             promote_args=None, grad=None, view=False, node=None, nodes=None, limits=None, forms, aliases, dunder,
+             notes, short, facts):  # fmt: skip
     schema = _schema.parse(text)
     if schema.name in declarations:
         raise ValueError(f"operator {schema.name} is declared twice")
@@ -346,6 +353,8 @@ def _declare(text: str, *, kind, ms=None, numbers=None, body=None, promote=None,
         "composite": kind == "composite",
         "kernel": ms,
         "numbers": numbers,
+        "writers": writers,
+        "npu": npu,
         "promote": promote,
         "promote_args": promote_args,
         "grad": grad,
@@ -370,6 +379,8 @@ def _declare(text: str, *, kind, ms=None, numbers=None, body=None, promote=None,
         short,
         notes=notes,
         numbers=numbers or {},
+        writers=writers or {},
+        npu=npu,
         body=body,
         module=body.__module__ if body else "",
     )
@@ -429,6 +440,8 @@ def op(
     *,
     ms: str | None = None,
     numbers: dict[str, str] | None = None,
+    writers: dict[str, str] | None = None,
+    npu=None,
     promote: str | None = None,
     promote_args=None,
     forms: str = "fm",
@@ -454,6 +467,10 @@ def op(
         numbers: argument name -> MindSpore's operator for calls where this argument is a Python number. Without an entry,
             an operator with ``promote`` receives the number as a tensor without dims, and any other the number. An
             empty name makes it such a tensor too.
+        writers: MindSpore's operator -> MindSpore's operator that writes the same results into its first operand. The
+            in-place form uses it on an NPU.
+        npu: a body that is used for tensors of an NPU, where MindSpore has no operator for it. It consists of operators of
+            the table, whose gradients are not recorded. It returns NotImplemented for calls that it does not take.
         promote: None, "default" or "float": the common dtype of ``promote_args`` (default: every tensor argument).
         forms: letters of f(unction), m(ethod), i(n-place method), n (the in-place form as a function too, such as
             ``torch.exp_``), o(ut=). ``out=`` is refused where the letter is missing.
@@ -510,6 +527,8 @@ def op(
     """
     options = {
         "numbers": numbers,
+        "writers": writers,
+        "npu": npu,
         "promote": promote,
         "promote_args": promote_args,
         "forms": forms,

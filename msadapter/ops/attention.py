@@ -1,7 +1,6 @@
-"""Scaled dot product attention: a tiled kernel where it supports the inputs, the plain formula elsewhere.
+"""Scaled dot product attention: a fused operator where it takes the inputs, the plain formula elsewhere.
 
-The tiled kernel runs on the host. On an NPU the plain formula is used; the fused operator of the NPU is
-`torch_npu.npu_fusion_attention` (kernels_ascend).
+On the host the fused operator is a tiled kernel. On an NPU it is CANN's FlashAttentionScore.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import math
 
 from .._values.dtype import ALL
+from . import _generator
 from ._declare import _C, composite, op, raw, t
 from .nn_norm import gradients_of, recording
 
@@ -63,6 +63,131 @@ op(
     grad={("query", "key", "value"): _flash_grad},
     whole=True,
 )
+
+
+# FlashAttentionScore. MindSpore's number of the layout (batch, heads, length, size), and the words of CANN's document.
+_BNSD = 1
+_UNBOUNDED = 2147483647
+_MOST_HEADS, _LARGEST_SIZE, _LONGEST = 256, 512, 1 << 20
+_COMPRESSED = 2048  # rows and columns of the mask that stands for a causal mask of any length
+_FULL_MASK, _CAUSAL_MASK = 0, 2  # sparse_mode: the mask is given as a whole, or as a triangle of 2048 rows
+
+
+def _npu_mask_fits(attn_mask, query, key) -> bool:
+    """Whether FlashAttentionScore takes the mask: bools, for (batch or 1, heads or 1, queries, keys)."""
+    if attn_mask is None:
+        return True
+    pair = (query.shape[2], key.shape[2])
+    if attn_mask.dtype is not ALL["bool"] or attn_mask.shape[-2:] != pair or attn_mask.dim() not in (2, 4):
+        return False
+    lead = tuple(attn_mask.shape[:-2])
+    return lead in ((), (1, 1), (query.shape[0], 1), tuple(query.shape[:2]))
+
+
+def _npu_takes(query, key, value, attn_mask) -> bool:
+    """Whether FlashAttentionScore takes the operands, by the limits of its document and those that torch_npu sets."""
+    if (
+        query.dtype not in (ALL["float16"], ALL["bfloat16"])
+        or not query.dim() == key.dim() == value.dim() == 4
+    ):
+        return False
+    if 0 in (*query.shape, *key.shape, *value.shape):
+        return False
+    (batch, heads, length, size), (_, kv_heads, keys, _) = query.shape, key.shape
+    return (
+        key.shape[:3] == value.shape[:3]
+        and (key.shape[0], key.shape[3]) == (batch, size)
+        and value.shape[3] == size <= _LARGEST_SIZE
+        and heads <= _MOST_HEADS
+        and heads % kv_heads == 0
+        and max(length, keys) <= _LONGEST
+        and _npu_mask_fits(attn_mask, query, key)
+    )
+
+
+def _npu_attention(query, key, value, attn_mask, dropout_p, is_causal, scale):
+    """Attention by FlashAttentionScore, whose mask is true where a key is hidden."""
+    mode, hidden = _FULL_MASK, None
+    if is_causal:
+        rows, columns = query.shape[2], key.shape[2]
+        if max(rows, columns) > _COMPRESSED and attn_mask is None:
+            mode, rows, columns = _CAUSAL_MASK, _COMPRESSED, _COMPRESSED
+        hidden = t.ones(rows, columns, dtype=ALL["bool"], device=query.device).triu(1)
+    if attn_mask is not None:
+        hidden = ~attn_mask if hidden is None else hidden | ~attn_mask
+    seed, offset = _generator.operands(None, _C.device_tag(query)) if dropout_p else (None, None)
+    return t._npu_flash_attention(
+        query, key, value, hidden, 1.0 - dropout_p, mode, scale, [seed, offset] if dropout_p else None
+    )[0]
+
+
+def _npu_flash_grad(gs, query, key, value, hidden, keep, mode, scale, draw, result0, result1, result2, needs):
+    if gs[0] is None:
+        return None, None, None
+    if not recording():
+        return t._npu_flash_attention_grad(
+            query, key, value, hidden, keep, mode, scale, draw, gs[0], result0, result1, result2
+        )
+    if draw is not None:
+        raise NotImplementedError(
+            "scaled_dot_product_attention: second derivatives with dropout are not supported on an NPU (docs/coverage.md)"
+        )
+    causal = mode == _CAUSAL_MASK
+    mask = None if causal or hidden is None else ~hidden
+    return gradients_of(
+        lambda q, k, v: _reference(q, k, v, mask, causal, scale), (query, key, value), needs, gs[0]
+    )
+
+
+_NPU_OPERANDS = "Tensor query, Tensor key, Tensor value, Tensor? hidden, float keep, int mode, float scale, Tensor[]? draw"
+
+
+def _random_pair(draw, like):
+    """The seed and the offset of dropout. Without dropout they do not matter."""
+    return draw or [_C.host_int64(0), _C.host_int64(0)]
+
+
+@op(
+    f"_npu_flash_attention({_NPU_OPERANDS}) -> (Tensor, Tensor, Tensor)",
+    forms="f",
+    autocast="lower",
+    grad={("query", "key", "value"): _npu_flash_grad},
+    whole=True,
+)
+def _npu_flash_attention(query, key, value, hidden, keep, mode, scale, draw):
+    """Return the output, and for each row of scores its maximum and the sum of its exponentials."""
+    window = (_UNBOUNDED, _UNBOUNDED, 0, None, None, None, mode, True, False, 1, None, None)
+    operands = (query, key, value, query.shape[1], _BNSD, *_random_pair(draw, query), None, None, hidden)
+    return tuple(raw.SpeedFusionAttention(*operands, scale, keep, *window)[:3])
+
+
+@op(
+    f"_npu_flash_attention_grad({_NPU_OPERANDS}, Tensor grad, Tensor output, Tensor largest, Tensor total) "
+    "-> (Tensor, Tensor, Tensor)",
+    forms="f",
+)
+def _npu_flash_attention_grad(
+    query, key, value, hidden, keep, mode, scale, draw, grad, output, largest, total
+):
+    scores = query.shape[0] * query.shape[1] * query.shape[2] * key.shape[2]
+    drawn = (*_random_pair(draw, query), _C.host_int64(scores))
+    operands = (
+        query,
+        key,
+        value,
+        grad,
+        query.shape[1],
+        _BNSD,
+        None,
+        None,
+        hidden,
+        largest,
+        total,
+        None,
+        output,
+    )
+    window = (_UNBOUNDED, _UNBOUNDED, 0, *drawn, None, None, None, mode, True, False, 1, None, None)
+    return tuple(raw.SpeedFusionAttentionGrad(*operands, scale, keep, *window)[:3])
 
 
 def _check(query, key, value, attn_mask):
@@ -144,6 +269,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_cau
         _check_heads(query, key, value)
     if scale is None:
         scale = 1.0 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
+    if _C.in_device_memory(query) and _npu_takes(query, key, value, attn_mask):
+        return _npu_attention(query, key, value, attn_mask, dropout_p, is_causal, scale)
     same_lead = (
         query.dim() == key.dim() == value.dim()
         and query.dim() in (3, 4)

@@ -1,5 +1,6 @@
 """Comparisons, predicates and logical functions. Their results are bool tensors."""
 
+from . import _on_npu
 from ._declare import composite, op, raw, t
 
 _COMPARISONS = (
@@ -44,12 +45,12 @@ def _predicate(name, ms, forms, **facts):
     op(f"{name}(Tensor self) -> Tensor", ms=ms, forms=forms, grad=None, pointwise=True, **facts)
 
 
-_predicate("isnan", "IsNan", "fm", keeps_zeros=True, float8="any")
+_predicate("isnan", "IsNan", "fm", npu=_on_npu.isnan, keeps_zeros=True, float8="any")
 _predicate("isinf", "IsInf", "fm", keeps_zeros=True, float8="infinite")
 _predicate("isfinite", "IsFinite", "fm", float8="infinite")
-_predicate("isposinf", "IsPosInf", "fmo", keeps_zeros=True)
+_predicate("isposinf", "IsPosInf", "fmo", npu=_on_npu.isposinf, keeps_zeros=True)
 _predicate("isneginf", "IsNegInf", "fmo", keeps_zeros=True)
-_predicate("signbit", "Signbit", "fmo", keeps_zeros=True)
+_predicate("signbit", "Signbit", "fmo", npu=_on_npu.signbit, keeps_zeros=True)
 
 
 @composite(

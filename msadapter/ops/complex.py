@@ -1,6 +1,7 @@
 """Complex tensors: their parts, conjugates, polar form and construction."""
 
 from .._values.dtype import ALL
+from . import _on_npu
 from ._declare import composite, op, raw_view, t
 from .pointwise import conj as conjugated
 
@@ -108,6 +109,7 @@ def view_as_complex(self):
 op(
     "conj_physical(Tensor self) -> Tensor",
     ms="Conj",
+    npu=lambda self: t.clone(self),
     forms="fmino",
     grad={"self": lambda g: conjugated(g)},
     pointwise=True,
@@ -155,6 +157,7 @@ def _angle_grad(g, self):
 op(
     "angle(Tensor self) -> Tensor",
     ms="Angle",
+    npu=_on_npu.angle,
     forms="fmo",
     grad={"self": _angle_grad},
     pointwise=True,

@@ -40,10 +40,18 @@ def _to_meta(self):
     return _C.to_meta(self)
 
 
-@op("_to_device(Tensor self, int tag) -> Tensor", forms="f", grad={"self": lambda g: g})
-def _to_device(self, tag):
-    """Return a copy on the device with this tag. The gradient goes back to the device of ``self``."""
-    return _C.copied_to(self, tag)
+@op(
+    "_to_device(Tensor self, int tag, bool non_blocking=False) -> Tensor",
+    forms="f",
+    grad={"self": lambda g: g},
+)
+def _to_device(self, tag, non_blocking):
+    """Return a copy on the device with this tag. The gradient goes back to the device of ``self``.
+
+    A copy from pinned memory that is ``non_blocking`` does not wait. A copy to the host always does, because its
+    result may be read at once; ``copy_`` into a pinned tensor need not wait.
+    """
+    return _C.copied_to(self, tag, non_blocking and tag != 0)
 
 
 op(

@@ -35,7 +35,7 @@ def _checked_layout(layout) -> None:
         raise NotImplementedError(f"{layout}: only strided tensors are supported (docs/coverage.md)")
 
 
-def finish(result, layout, device, requires_grad: bool, like=None):
+def finish(result, layout, device, requires_grad: bool, like=None, pin_memory: bool | None = False):
     """Finish the creation of a tensor: check the layout, set the device and ``requires_grad``.
 
     Without ``device`` the result is on the device of ``like``.
@@ -45,6 +45,8 @@ def finish(result, layout, device, requires_grad: bool, like=None):
         result = _C.placed(result, _C.device_tag(like))
     elif device is not None or default_device().type != "cpu":
         result = place(result, device)
+    if pin_memory and _C.has_own_memory():
+        result = _C.pinned(result)
     if requires_grad:
         result.requires_grad = True
     return result
@@ -132,6 +134,7 @@ def empty(size, *, dtype, layout, device, requires_grad, pin_memory, memory_form
         layout,
         device,
         requires_grad,
+        pin_memory=pin_memory,
     )
 
 
@@ -143,7 +146,8 @@ def empty(size, *, dtype, layout, device, requires_grad, pin_memory, memory_form
 def zeros(size, *, dtype, layout, device, requires_grad, pin_memory, names):
     if min(size, default=0) < 0:
         raise RuntimeError("zeros: Dimension size must be non-negative.")
-    return finish(raw.Zeros(size, dtype or _C.default_dtype()), layout, device, requires_grad)
+    made = raw.Zeros(size, dtype or _C.default_dtype())
+    return finish(made, layout, device, requires_grad, pin_memory=pin_memory)
 
 
 @op(
@@ -152,7 +156,8 @@ def zeros(size, *, dtype, layout, device, requires_grad, pin_memory, names):
     native="body",
 )
 def ones(size, *, dtype, layout, device, requires_grad, pin_memory, names):
-    return finish(raw.Ones(checked_sizes(size), dtype or _C.default_dtype()), layout, device, requires_grad)
+    made = raw.Ones(checked_sizes(size), dtype or _C.default_dtype())
+    return finish(made, layout, device, requires_grad, pin_memory=pin_memory)
 
 
 def _fill_type(value):
@@ -197,7 +202,8 @@ def _filled(size, number, dtype):
 )
 def full(size, fill_value, *, dtype, layout, device, requires_grad, pin_memory, names):
     """Return a tensor filled with one value. The dtype is inferred from the value by default."""
-    return finish(_filled(size, fill_value, dtype or _fill_type(fill_value)), layout, device, requires_grad)
+    made = _filled(size, fill_value, dtype or _fill_type(fill_value))
+    return finish(made, layout, device, requires_grad, pin_memory=pin_memory)
 
 
 @op(f"scalar_tensor(Scalar s, *, {OPTIONS}) -> Tensor", forms="f")
@@ -252,7 +258,8 @@ def eye(n, m, *, dtype, layout, device, requires_grad, pin_memory):
     native="body",
 )
 def empty_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
-    return finish(empty_as(self, dtype, memory_format), layout, device, requires_grad, self)
+    made = empty_as(self, dtype, memory_format)
+    return finish(made, layout, device, requires_grad, self, pin_memory)
 
 
 def _like(self, value, layout, device, requires_grad, memory_format, dtype):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import _on_npu
 from ._declare import _C, composite, op, raw, raw_view, t
 from ._geometry import numel, wrap_dim
 from ._subscript import getitem, setitem  # noqa: F401  (Tensor's subscripts)
@@ -43,6 +44,7 @@ def index_add(self, dim, index, source, *, alpha):
     },
     autocast={"cpu": "widest"},
     separate_operands=True,
+    npu=_on_npu.index_copy,
 )
 def index_copy(self, dim, index, source):
     """Return `self` with `source` written at the positions `index` of a dim."""
@@ -107,6 +109,7 @@ def _index_reduce_grad(g, self, dim, index, source, reduce, include_self, result
     grad={("self", "source"): _index_reduce_grad},
     separate_operands=True,
     whole=True,
+    npu=_on_npu.index_reduce,
 )
 def index_reduce(self, dim, index, source, reduce, *, include_self):
     """Return `self` with `source` reduced into the positions `index` of a dim."""
@@ -244,6 +247,7 @@ def _head(src, index):
     grad={("self", "src"): _scatter_reduce_grad},
     separate_operands=True,
     whole=True,
+    npu=_on_npu.scatter_reduce,
 )
 def scatter_reduce(self, dim, index, src, reduce, *, include_self):
     """Return `self` with `src` reduced into the positions `index` along a dim."""
@@ -360,6 +364,7 @@ op(
         "source": lambda g, index, source: t.reshape(t.take(g, index), source.shape),
     },
     whole=True,
+    npu=_on_npu.put,
 )
 def put(self, index, source, accumulate):
     """Return `self` with `source` written at positions of the flattened tensor."""

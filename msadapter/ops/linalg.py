@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import _on_npu
 from ._declare import _C, composite, namespaces, op, raw, t
 from ._lapack import LinAlgError, lapack
 from ._linalg_tools import (
@@ -427,6 +428,7 @@ def _solve_triangular_grad(g, A, upper, left, unitriangular, result, needs):
     "linalg.solve_triangular(Tensor A, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
     forms="fo",
     grad={("A", "B"): _solve_triangular_grad},
+    npu=_on_npu.solve_triangular,
 )
 def solve_triangular(A, B, *, upper, left, unitriangular):
     """Return X with A X = B, where A is triangular. The other triangle of A is not read."""

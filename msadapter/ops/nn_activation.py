@@ -8,12 +8,14 @@ derivative with respect to the input.
 import math
 
 from .._values.limits import finfo
+from . import _on_npu
 from ._declare import composite, op, t
 
 # ---- relu and the piecewise linear ones
 op(
     "relu(Tensor self) -> Tensor",
     ms="ReLU",
+    writers={"ReLU": "InplaceReLU"},
     forms="fmin",
     grad={"self": lambda g, result: t._relu_backward(g, result)},
     pointwise=True,
@@ -83,6 +85,7 @@ op(
     "_hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
     limits={"min_val": "element", "max_val": "element"},
     ms="Hardtanh",
+    writers={"Hardtanh": "InplaceHardtanh"},
     forms="fi",
     grad={"self": lambda g, self, min_val, max_val: t._hardtanh_backward(g, self, min_val, max_val)},
     pointwise=True,
@@ -328,6 +331,7 @@ op(
     "_elu(Tensor self, float alpha=1) -> Tensor",
     limits={"alpha": "floating compute"},
     ms="EluExt",
+    writers={"EluExt": "InplaceElu"},
     forms="fi",
     grad={"self": lambda g, self, alpha: t._elu_backward(g, self, alpha, False)},
     pointwise=True,
@@ -354,6 +358,7 @@ op(
     limits={"alpha": "floating compute"},
     node="CeluBackward0",
     ms="ScaledElu",
+    npu=_on_npu.scaled_elu,
     forms="fi",
     grad={
         "self": lambda g, self, alpha, scale, input_scale: t._scaled_elu_backward(
@@ -366,6 +371,7 @@ op(
     "_scaled_elu_backward(Tensor grad, Tensor x, float alpha, bool is_result, float scale, float input_scale)"
     " -> Tensor",
     ms="ScaledEluGrad",
+    npu=_on_npu.scaled_elu_backward,
     forms="f",
     grad={
         "grad": lambda g, x, alpha, is_result, scale, input_scale: t._scaled_elu_backward(

@@ -17,6 +17,7 @@ def _silu_second(g, grad, self):
 op(
     "_silu(Tensor self) -> Tensor",
     ms="SiLU",
+    writers={"SiLU": "InplaceSiLU"},
     forms="fi",
     grad={"self": lambda g, self: t._silu_backward(g, self)},
     pointwise=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .._host import extensions
 from .._values.dtype import ALL
+from . import _on_npu
 from . import dropout as _  # noqa: F401  (declares the fused `_dropout`)
 from ._declare import _C, composite, op, raw, t
 from ._grid import grid_sampler_reference
@@ -95,6 +96,9 @@ def torch_embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse):
 )
 def embedding_renorm_(self, indices, max_norm, norm_type):
     """Scale down, in place, those rows in `indices` that are longer than `max_norm`."""
+    if _C.in_device_memory(self):
+        _on_npu.embedding_renorm(self, indices, max_norm, norm_type)
+        return self
     raw.EmbeddingRenorm(self, indices, max_norm, norm_type)
     _C.bump_version(self)
     return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._values.dtype import ALL
 from ._declare import _C, composite, raw, t
 
 _ADAM = (
@@ -17,6 +18,38 @@ def _changed(*lists):
             _C.bump_version(x)
 
 
+def _npu_adam(params, grads, averages, squares, highest, steps, options, decoupled: bool) -> None:
+    """Update each parameter by one operator of CANN, ApplyAdamWV2. It adds one to the number of steps itself."""
+    before: dict[float, object] = {}
+    decay, maximize = options["weight_decay"], options["maximize"]
+    for i, param in enumerate(params):
+        grad, step = grads[i], steps[i]
+        if not _C.in_device_memory(step):
+            done = step.item() - 1
+            if done not in before:
+                before[done] = t.full([1], done, dtype=ALL["float32"], device=param.device)
+            step = before[done]
+        else:
+            step = (step - 1).view(1)
+        if decay and not decoupled:  # Adam's decay is a part of the gradient
+            grad = (-grad if maximize else grad).add(param, alpha=decay)
+        raw.AdamW(
+            param,
+            averages[i],
+            squares[i],
+            highest[i] if highest else squares[i],  # not read without amsgrad
+            grad,
+            step,
+            options["lr"],
+            options["beta1"],
+            options["beta2"],
+            decay if decoupled else 0.0,
+            options["eps"],
+            options["amsgrad"],
+            maximize and (decoupled or not decay),
+        )
+
+
 def _declare_adam(name: str, decoupled: bool, doc: str) -> None:
     """Declare a step of all parameters with Adam's moments. ``decoupled`` weight decay makes it AdamW."""
 
@@ -24,7 +57,16 @@ def _declare_adam(name: str, decoupled: bool, doc: str) -> None:
             grad_scale, found_inf, **factors):  # fmt: skip
         highest = list(max_exp_avg_sqs) if amsgrad else None
         numbers = (factors[k] for k in ("beta1", "beta2", "weight_decay", "eps"))
-        lists = (list(x) for x in (self, grads, exp_avgs, exp_avg_sqs))
+        lists = [list(x) for x in (self, grads, exp_avgs, exp_avg_sqs)]
+        if self and _C.in_device_memory(self[0]):
+            if found_inf is not None and found_inf.item():
+                return
+            if grad_scale is not None:
+                lists[1] = [g / grad_scale for g in lists[1]]
+            options = {**factors, "lr": float(lr), "amsgrad": amsgrad, "maximize": maximize}
+            _npu_adam(*lists, highest, state_steps, options, decoupled)
+            _changed(self, exp_avgs, exp_avg_sqs, highest or ())
+            return
         raw.FusedAdam(
             *lists,
             highest,

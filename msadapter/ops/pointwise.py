@@ -2,6 +2,7 @@
 
 import math
 
+from . import _on_npu
 from ._declare import composite, op, raw, t
 
 _LN2 = math.log(2.0)
@@ -87,7 +88,7 @@ def _sgn_grad(g, self, result):
     return t.where(size == 0, t.zeros_like(g), (g - radial * result) / size)
 
 
-unary("sgn", "Sgn", _sgn_grad, promote=None, forms="fmio", keeps_zeros=True)
+unary("sgn", "Sgn", _sgn_grad, promote=None, forms="fmio", keeps_zeros=True, npu=_on_npu.sgn)
 unary(
     "square",
     "Square",
@@ -530,6 +531,7 @@ op(
     "masked_fill(Tensor self, Tensor mask, TensorOrScalar value) -> Tensor",
     limits={"value": "element"},
     ms="MaskedFill",
+    writers={"MaskedFill": "InplaceMaskedFillTensor"},
     forms="fmi",
     grad={"self": lambda g, mask: g.masked_fill(mask, 0), "value": lambda g, mask: t.where(mask, g, 0).sum()},
     pointwise=True,

@@ -3,6 +3,7 @@
 import cmath
 import math
 
+from . import _on_npu
 from ._declare import composite, op, raw, t
 from .pointwise import conj, not_implemented, zero_grad
 
@@ -42,6 +43,7 @@ op(
     "add(TensorOrScalar self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor",
     ms="AddExt",
     numbers={"other": "AddScalar"},
+    writers={"AddExt": "InplaceAddExt", "AddScalar": "InplaceAddsExt"},
     promote="default",
     forms="fmio",
     dunder="__add__",
@@ -56,6 +58,7 @@ op(
     "sub(TensorOrScalar self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor",
     ms="SubExt",
     numbers={"other": "SubScalar"},
+    writers={"SubExt": "InplaceSubExt", "SubScalar": "InplaceSubScalar"},
     promote="default",
     forms="fmio",
     dunder="__sub__",
@@ -92,6 +95,7 @@ binary(
     {"self": lambda g, other: g * conj(other), "other": lambda g, self: g * conj(self)},
     dunder="__mul__",
     numbers={"other": "Muls"},
+    writers={"Mul": "InplaceMul", "Muls": "InplaceMuls"},
     left="TensorOrScalar",
     aliases=("multiply",),
     linear=("self", "other"),
@@ -115,6 +119,7 @@ op(
     "true_divide(TensorOrScalar self, TensorOrScalar other) -> Tensor",
     ms="Div",
     numbers={"other": "Divs"},
+    writers={"Div": "InplaceDiv", "Divs": "InplaceDivs"},
     promote="float",
     forms="fmio",
     dunder="__truediv__",
@@ -132,12 +137,14 @@ binary(
     node="NotImplemented",
     dunder="__floordiv__",
     numbers={"other": "FloorDivScalar"},
+    writers={"FloorDiv": "InplaceFloorDivide", "FloorDivScalar": "InplaceFloorDivides"},
     left="TensorOrScalar",
     numbers_alone=True,
 )
 op(
     "_div_mode(TensorOrScalar self, TensorOrScalar other, int mode) -> Tensor",
     ms="DivMod",
+    writers={"DivMod": "InplaceDivMod"},
     promote="default",
     forms="fi",
     grad={"self": zero_grad, "other": zero_grad},
@@ -304,6 +311,7 @@ op(
 binary(
     "hypot",
     "Hypot",
+    npu=_on_npu.hypot,
     right="Tensor",
     grad={
         "self": lambda g, self, result: g * (self / result),
@@ -322,12 +330,14 @@ binary(
     {"self": _copysign_grad, "other": zero_grad},
     promote="float",
     nodes={"other number": "CopysignBackward1"},
+    npu=_on_npu.copysign,
 )
 binary(
     "nextafter",
     "NextAfter",
     {"self": lambda g, self, other: g * (self != other), "other": zero_grad},
     right="Tensor",
+    npu=_on_npu.nextafter,
 )
 binary(
     "heaviside",
@@ -337,6 +347,7 @@ binary(
     right="Tensor",
     promote=None,
     other="values",
+    npu=_on_npu.heaviside,
 )
 
 
@@ -388,6 +399,7 @@ binary(
     "fmax",
     "FMax",
     right="Tensor",
+    npu=_on_npu.fmax,
     forms="fmo",
     grad={
         "self": lambda g, self, other: g * ((self >= other) | t.isnan(other)),
@@ -398,6 +410,7 @@ binary(
     "fmin",
     "FMin",
     right="Tensor",
+    npu=_on_npu.fmin,
     forms="fmo",
     grad={
         "self": lambda g, self, other: g * ((self <= other) | t.isnan(other)),
@@ -407,7 +420,7 @@ binary(
 
 # ---- integers and bits
 binary("gcd", "Gcd", None, right="Tensor", forms="fmino")
-binary("lcm", "Lcm", None, right="Tensor", forms="fmino")
+binary("lcm", "Lcm", None, right="Tensor", forms="fmino", npu=_on_npu.lcm)
 for _name, _ms, _dunder in (
     ("and", "BitwiseAnd", "__and__"),
     ("or", "BitwiseOr", "__or__"),
@@ -422,7 +435,14 @@ for _name, _ms, _dunder in (
         numbers={"other": f"{_ms}Scalar"},
     )
 binary("bitwise_left_shift", "LeftShift", None, left="TensorOrScalar", dunder="__lshift__")
-binary("bitwise_right_shift", "RightShift", None, left="TensorOrScalar", dunder="__rshift__")
+binary(
+    "bitwise_right_shift",
+    "RightShift",
+    None,
+    left="TensorOrScalar",
+    dunder="__rshift__",
+    npu=_on_npu.bitwise_right_shift,
+)
 op(
     "bitwise_not(Tensor self) -> Tensor",
     ms="BitwiseNot",

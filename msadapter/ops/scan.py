@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._values.limits import finfo
+from . import _on_npu
 from ._declare import composite, op, raw, t
 from ._geometry import wrap_dim
 from .nn_norm import recording
@@ -73,6 +74,7 @@ def _cumprod_back(g, self, result, dim):
     forms="fmio",
     autocast={"accelerator": "float32"},
     grad={"self": lambda g, self, result, dim: _cumprod_back(g, self.to(result.dtype), result, dim)},
+    npu=_on_npu.cumprod,
     along="dim",
     separate_operands=True,
 )
@@ -112,6 +114,7 @@ def _logcumsumexp_back(g, self, result, dim):
 op(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
     ms="LogCumsumExp",
+    npu=_on_npu.logcumsumexp,
     forms="fmo",
     grad={"self": _logcumsumexp_back},
     along="dim",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isfinite
 
 from .._values.dtype import ALL, int32, int64
+from . import _on_npu
 from ._declare import composite, namespaces, op, raw, t
 from ._geometry import numel, wrap_dim
 from .reduction import _share, scattered
@@ -78,16 +79,18 @@ def kthvalue(self, k, dim, keepdim):
     },
     whole=True,
     separate_operands=True,
+    npu=_on_npu.mode,
 )
 def mode(self, dim, keepdim):
     """Return the most frequent value along a dim (the smallest of several), and its position."""
     return raw.Mode(self, dim, keepdim)
 
 
-def _median(name, ms_all, ms_dim):
+def _median(name, ms_all, ms_dim, npu_all=None, npu_dim=None):
     op(
         f"_{name}_all(Tensor self) -> Tensor",
         ms=ms_all,
+        npu=npu_all,
         node=f"{name.title()}Backward0",
         forms="f",
         grad={"self": lambda g, self, result: _share(g, self, result, None, False)},
@@ -96,6 +99,7 @@ def _median(name, ms_all, ms_dim):
     op(
         f"_{name}_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         ms=ms_dim,
+        npu=npu_dim,
         node=f"{name.title()}Backward1",
         forms="f",
         grad={
@@ -119,7 +123,7 @@ def _median(name, ms_all, ms_dim):
 
 
 _median("median", "MedianExt", "MedianDim")
-_median("nanmedian", "NanMedian", "NanMedianDim")
+_median("nanmedian", "NanMedian", "NanMedianDim", _on_npu.nanmedian_all, _on_npu.nanmedian_dim)
 
 
 # ---- quantiles
@@ -277,6 +281,7 @@ def bucketize(input, boundaries, *, out_int32, right):
 op(
     "_isin(Tensor elements, Tensor test_elements, bool invert) -> Tensor",
     ms="IsinTensor",
+    npu=_on_npu.isin,
     promote="default",
     promote_args=("elements", "test_elements"),
     forms="f",

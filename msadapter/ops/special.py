@@ -2,6 +2,7 @@
 
 import math
 
+from . import _on_npu
 from ._declare import _C, composite, op, raw, t
 from .pointwise import not_implemented, unary
 
@@ -51,7 +52,7 @@ unary(
     keeps_zeros=True,
 )
 unary("special.erfcx", "Erfcx", lambda g, self, result: g * (2 * self * result - 2 / _SQRT_PI), forms="fo")
-unary("_ndtr", "Ndtr", lambda g, self: g * t.exp(self * self * -0.5) / _SQRT_2PI, forms="f")
+unary("_ndtr", "Ndtr", lambda g, self: g * t.exp(self * self * -0.5) / _SQRT_2PI, forms="f", npu=_on_npu.ndtr)
 
 
 @composite(
@@ -76,12 +77,19 @@ unary(
     lambda g, self: g * math.sqrt(2 / math.pi) / t.special_erfcx(self * -math.sqrt(0.5)),
     forms="fo",
 )
-unary("special.entr", "Entr", lambda g, self: g * t.where(self < 0, math.nan, -self.log() - 1), forms="fo")
+unary(
+    "special.entr",
+    "Entr",
+    lambda g, self: g * t.where(self < 0, math.nan, -self.log() - 1),
+    forms="fo",
+    npu=_on_npu.entr,
+)
 
 op(
     "logit(Tensor self, float? eps=None) -> Tensor",
     limits={"eps": "floating element"},
     ms="Logit",
+    npu=_on_npu.logit,
     promote="float",
     forms="fmino",
     aliases=("special.logit",),
@@ -101,6 +109,7 @@ def _logit_second(g, grad, self, eps):
 op(
     "_logit_backward(Tensor grad, Tensor self, float? eps=None) -> Tensor",
     ms="LogitGrad",
+    npu=_on_npu.logit_backward,
     forms="f",
     grad={"grad": lambda g, self, eps: t._logit_backward(g, self, eps), "self": _logit_second},
 )
@@ -229,6 +238,7 @@ binary(
     "Xlog1py",
     {"self": _xlog1py_self, "other": lambda g, self, other: g * self / (other + 1)},
     nodes={"self number": "SpecialXlog1PyBackward1", "other number": "SpecialXlog1PyBackward2"},
+    npu=_on_npu.xlog1py,
 )
 
 

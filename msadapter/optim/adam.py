@@ -109,13 +109,16 @@ def _has_kernel(decoupled):
 def _fused(lists, options, decoupled, grad_scale, found_inf):
     """Update the parameters that the fused kernel supports, and return the lists of the others.
 
-    The kernel runs on the host, so it does not support parameters in the memory of an NPU.
+    That of an NPU supports float32 and numbers of 16 bits.
     """
     groups, rest = {}, []
     for i, param in enumerate(lists[0]):
         tensors = [column[i] for column in lists[:4]]
         dense = all(t.is_contiguous() and t.dtype == param.dtype for t in tensors)
-        if dense and param.is_floating_point() and not _C.in_device_memory(param):
+        there = _C.in_device_memory(param)
+        if there:
+            dense = dense and param.dtype.itemsize <= 4 and param.numel() > 0
+        if dense and param.is_floating_point():
             groups.setdefault((str(param.device), param.dtype), []).append(i)
         else:
             rest.append(i)

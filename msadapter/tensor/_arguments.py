@@ -52,11 +52,13 @@ def parse_to(*args, **kwargs):
             raise TypeError(
                 f"to() received an invalid combination of arguments: '{name}' must be bool, not {type(flag).__name__}"
             )
+    if flags:
+        non_blocking = flags[0]
     if len(flags) > 1:
         copy_ = flags[1]
     if other is not None:
         dtype, device = other.dtype, other.device
-    return device, dtype, copy_, memory_format
+    return device, dtype, copy_, memory_format, non_blocking
 
 
 def dtype_from_type_name(name: str) -> dtypes.dtype:

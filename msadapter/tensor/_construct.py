@@ -196,7 +196,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     """
     check_bool("tensor", "requires_grad", requires_grad)
     check_bool("tensor", "pin_memory", pin_memory)
-    if dtype is None and _is_plain(data):
+    if dtype is None and not pin_memory and _is_plain(data):
         return t.full((), data, device=device, requires_grad=requires_grad)
     if isinstance(data, Base):
         warnings.warn(
@@ -213,6 +213,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     else:
         out = _from_python(data, dtype)
         out = place(_made(out), device)
+    if pin_memory:
+        out = out.pin_memory()
     if requires_grad:
         out.requires_grad = True
     return out

@@ -221,10 +221,12 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return self.untyped_storage().is_shared()
 
     def is_pinned(self, device=None) -> bool:
-        return False
+        """Return whether the tensor is in pinned memory. Without a device of its own, the host pins none."""
+        return _C.is_pinned(self)
 
     def pin_memory(self, device=None):
-        return self
+        """Return a copy in pinned memory, or the tensor itself if it is there or if there is no other device."""
+        return self if not _C.has_own_memory() or _C.is_pinned(self) else _C.pinned(self)
 
     def record_stream(self, stream) -> None:
         """Does nothing. Memory is reference-counted and freed after the work that uses it, on any stream."""
@@ -397,7 +399,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return (1, 0)
 
     def to(self, *args, **kwargs):
-        device, dtype, copy_, memory_format = parse_to(*args, **kwargs)
+        device, dtype, copy_, memory_format, non_blocking = parse_to(*args, **kwargs)
         out = self
         if dtype is not None and dtype is not self.dtype:
             out = t._to_dtype(out, dtype)
@@ -409,7 +411,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
             if _C.device_tag(out) == devices.META_TAG:
                 raise NotImplementedError("Cannot copy out of meta tensor; no data!")
             if tag != _C.device_tag(out):
-                out = t._to_device(out, tag)
+                out = t._to_device(out, tag, non_blocking)
         if copy_ and out is self:
             out = t.clone(out)
         if memory_format is not None and memory_format._name.startswith("channels"):
@@ -439,10 +441,10 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return self.to("cpu")
 
     def cuda(self, device=None, non_blocking=False, memory_format=None):
-        return self.to(Device("cuda") if device is None else Device(device))
+        return self.to(Device("cuda") if device is None else Device(device), non_blocking=non_blocking)
 
     def npu(self, device=None, non_blocking=False):
-        return self.to(Device("npu") if device is None else Device(device))
+        return self.to(Device("npu") if device is None else Device(device), non_blocking=non_blocking)
 
     def __bool__(self) -> bool:
         n = self.numel()

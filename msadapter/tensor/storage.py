@@ -178,7 +178,8 @@ class UntypedStorage:
         return _shared.is_shared(self)
 
     def is_pinned(self, device=None) -> bool:
-        return False
+        """Return whether the bytes are in pinned memory of the host."""
+        return _C.is_pinned(self._holder)
 
     def share_memory_(self) -> UntypedStorage:
         """Move the bytes to memory that other processes can map. All tensors on this storage move with it."""

@@ -78,7 +78,8 @@ EXACT_IN_PLACE(Round, "ops-math/math/round", kFloats | kIndices, kFloats | kIndi
 EXACT_IN_PLACE(Frac, "ops-math/math/sub", kHalves | kInts, kHalves | kInts, x - std::trunc(x))
 EXACT(Abs, "ops-math/math/abs", kAll, kAll, x < 0 ? -x : x)
 EXACT_IN_PLACE(Neg, "ops-math/math/neg", kReals, kReals, -x)
-EXACT(Sign, "ops-math/math/sign", kFloats | kIndices | I16 | B, kFloats | kIndices | I16 | B, (x > 0) - (x < 0) + 0 * x)
+EXACT(Sign, "ops-math/math/sign", kFloats | kIndices | I16 | B, kFloats | kIndices | I16 | B,
+      x != x ? x : static_cast<decltype(x)>((x > 0) - (x < 0)))
 ACLNN_OP(RoundDecimals, (Tensor self, int64_t decimals, Out out), "ops-math/math/round") {
   const double scale = std::pow(10.0, static_cast<double>(decimals));
   return UnaryExact(self, out, kFloats | kIndices, kFloats | kIndices,

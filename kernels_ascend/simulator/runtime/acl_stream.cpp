@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "counters.h"
 #include "settings.h"
 #include "status.h"
 #include "stream.h"
@@ -19,12 +20,25 @@ SIM_API int aclrtDestroyStream(void *stream) {
   return stream != nullptr ? DeleteStream(static_cast<Stream *>(stream)) : kOk;
 }
 SIM_API int aclrtDestroyStreamForce(void *stream) { return aclrtDestroyStream(stream); }
-SIM_API int aclrtSynchronizeStream(void *stream) { return WaitFor(ToStream(stream)); }
+namespace {
+void CountWait() { ++Counter("waits of the host"); }
+}  // namespace
+SIM_API int aclrtSynchronizeStream(void *stream) {
+  CountWait();
+  return WaitFor(ToStream(stream));
+}
 SIM_API int aclrtSynchronizeStreamWithTimeout(void *stream, int32_t milliseconds) {
+  CountWait();
   return WaitFor(ToStream(stream), milliseconds);
 }
-SIM_API int aclrtSynchronizeDevice() { return WaitForDevice(); }
-SIM_API int aclrtSynchronizeDeviceWithTimeout(int32_t milliseconds) { return WaitForDevice(milliseconds); }
+SIM_API int aclrtSynchronizeDevice() {
+  CountWait();
+  return WaitForDevice();
+}
+SIM_API int aclrtSynchronizeDeviceWithTimeout(int32_t milliseconds) {
+  CountWait();
+  return WaitForDevice(milliseconds);
+}
 SIM_API int aclrtStreamQuery(void *stream, int *status) {
   *status = IsIdle(ToStream(stream)) ? 0 : 1;  // ACL_STREAM_STATUS_COMPLETE, ACL_STREAM_STATUS_NOT_READY
   return kOk;

@@ -3,6 +3,10 @@
 #include <pybind11/functional.h>
 #include <pybind11/pybind11.h>
 
+#include <atomic>
+#include <map>
+#include <mutex>
+
 #include "include/pynative/utils/runtime/op_runner.h"
 #include "include/runtime/hardware_abstract/device_context/device_context.h"
 #include "include/runtime/pipeline/pipeline.h"
@@ -76,36 +80,117 @@ class MindSporeDevice final : public Device {
   }
 
   void to_host(void *host, const void *device, size_t bytes) override {
-    synchronise();
+    wait();
     if (!memory().CopyDirectly(host, bytes, device, bytes, CopyType::kD2H))
       fail_on_device("copying ", bytes, " bytes from the accelerator");
-    ++copy_counts().to_host;
-    copy_counts().bytes_to_host += static_cast<int64_t>(bytes);
+    count_to_host(bytes);
   }
 
   void from_host(void *device, const void *host, size_t bytes) override {
-    synchronise();  // the block may still be used by work that was issued before its owner released it
+    wait();  // the block may still be used by work that was issued before its owner released it
     if (!memory().CopyDirectly(device, bytes, host, bytes, CopyType::kH2D))
       fail_on_device("copying ", bytes, " bytes to the accelerator");
-    ++copy_counts().from_host;
-    copy_counts().bytes_from_host += static_cast<int64_t>(bytes);
+    count_from_host(bytes);
+  }
+
+  void to_host_later(void *host, const void *device, size_t bytes) override {
+    refuse_if_stopped();
+    note_copy(host);
+    const auto from = std::make_shared<DeviceAddress>(const_cast<void *>(device), bytes, type_, current_stream());
+    if (!memory().AsyncCopy(host_block(host, bytes), from, current_stream(), false, nullptr, nullptr))
+      fail_on_device("copying ", bytes, " bytes from the accelerator");
+    count_to_host(bytes);
+  }
+
+  void from_host_later(void *device, const void *host, size_t bytes) override {
+    refuse_if_stopped();
+    note_copy(host);
+    const auto to = std::make_shared<DeviceAddress>(device, bytes, type_, current_stream());
+    if (!memory().AsyncCopy(to, host_block(const_cast<void *>(host), bytes), current_stream(), false, nullptr, nullptr))
+      fail_on_device("copying ", bytes, " bytes to the accelerator");
+    count_from_host(bytes);
+  }
+
+  std::shared_ptr<void> allocate_pinned(size_t bytes) override {
+    const auto pool = memory().pin_mem_allocator();
+    check(pool != nullptr, "MindSpore has no pinned memory for this device");
+    void *p = pool->Alloc(std::max<size_t>(bytes, 1), current_stream());
+    if (!p) throw OutOfMemory(text("The host has no memory to pin. Tried to allocate ", bytes, " bytes"));
+    const std::lock_guard<std::mutex> guard(pinned_lock_);
+    pinned_[static_cast<const char *>(p)] = {bytes, false};
+    return std::shared_ptr<void>(p, [this, pool](void *q) {
+      if (closed_) return;
+      if (forget_pinned(q)) memory().SyncAllStreams();  // after an error of the device, nothing uses the memory either
+      pool->Free(q);
+    });
+  }
+
+  bool is_pinned(const void *host) const override {
+    const std::lock_guard<std::mutex> guard(pinned_lock_);
+    return block_of(host) != pinned_.end();
   }
 
   uint32_t current_stream() const override { return static_cast<uint32_t>(memory().GetCurrentStreamId()); }
 
   void synchronise() override {
-    mindspore::GilReleaseWithCheck others_run;
     finish_queue();
+    wait();
+  }
+
+ private:
+  struct Pinned {
+    size_t bytes;
+    bool copied;  // by a copy that does not wait
+  };
+  using PinnedBlocks = std::map<const char *, Pinned>;
+
+  void wait() {
+    refuse_if_stopped();
+    mindspore::GilReleaseWithCheck others_run;
     memory().BindDeviceToCurrentThread(false);
     if (!memory().SyncAllStreams()) fail_on_device("waiting for the accelerator");
   }
 
- private:
+  static std::shared_ptr<DeviceAddress> host_block(void *p, size_t bytes) {
+    return std::make_shared<DeviceAddress>(p, bytes, DeviceType::kCPU, 0);
+  }
+  static void count_to_host(size_t bytes) {
+    ++copy_counts().to_host;
+    copy_counts().bytes_to_host += static_cast<int64_t>(bytes);
+  }
+  static void count_from_host(size_t bytes) {
+    ++copy_counts().from_host;
+    copy_counts().bytes_from_host += static_cast<int64_t>(bytes);
+  }
+
+  PinnedBlocks::const_iterator block_of(const void *host) const {
+    auto after = pinned_.upper_bound(static_cast<const char *>(host));
+    if (after == pinned_.begin()) return pinned_.end();
+    const auto block = std::prev(after);
+    return static_cast<const char *>(host) < block->first + block->second.bytes ? block : pinned_.end();
+  }
+  void note_copy(const void *host) {
+    const std::lock_guard<std::mutex> guard(pinned_lock_);
+    const auto block = block_of(host);
+    check(block != pinned_.end(), "internal: a copy that does not wait needs pinned memory");
+    pinned_[block->first].copied = true;
+  }
+  // Returns whether the block was part of a copy that may still run.
+  bool forget_pinned(const void *host) {
+    const std::lock_guard<std::mutex> guard(pinned_lock_);
+    const auto block = pinned_.find(static_cast<const char *>(host));
+    const bool copied = block->second.copied;
+    pinned_.erase(block);
+    return copied;
+  }
+
   mindspore::device::DeviceResManager &memory() const { return *context_->device_res_manager_; }
 
   DeviceType type_;
   DeviceContext *context_;
   bool closed_ = false;
+  mutable std::mutex pinned_lock_;
+  PinnedBlocks pinned_;
 };
 
 DeviceType target() {
@@ -127,18 +212,36 @@ size_t dense_bytes(const TensorPtr &t) {
 
 bool is_dense_block(const TensorPtr &t) { return is_dense(t->shape(), strides_of(t)); }
 
-void copy_between_devices(const TensorPtr &to, const TensorPtr &from) {
+TensorPtr dense_block(const TensorPtr &t) { return is_dense_block(t) ? t : run1("Contiguous", {Operand::of(t)}); }
+
+// Copies without waiting to a pinned tensor that has the layout of the other one's values. False if it has another one.
+bool copied_to_pinned(const TensorPtr &to, const TensorPtr &from) {
+  if (!is_pinned(to) || to->data_type() != from->data_type() || to->shape() != from->shape()) return false;
+  const TensorPtr block = dense_block(from);
+  if (strides_of(block) != strides_of(to)) return false;
+  if (dense_bytes(to)) accelerator()->to_host_later(view_of(to).data, data_pointer(block), dense_bytes(to));
+  return true;
+}
+
+void copy_between_devices(const TensorPtr &to, const TensorPtr &from, bool later) {
   if (on_cpu(to)) {
+    if (later && copied_to_pinned(to, from)) return;
     const TensorPtr values = on_host(from);
     copy_into(view_of(to), view_of(values));
     return;
   }
   // MindSpore's copy converts and broadcasts, so only the bytes have to be on the device.
-  run1("InplaceCopy",
-       {Operand::of(to), Operand::of(on_cpu(from) ? copy_to_device(from, device_tag(to)) : from), Operand::of(false)});
+  run1("InplaceCopy", {Operand::of(to), Operand::of(on_cpu(from) ? copy_to_device(from, device_tag(to), later) : from),
+                       Operand::of(false)});
 }
 
 }  // namespace
+
+static std::atomic<bool> device_stopped = false;
+void set_device_stopped(bool stopped) { device_stopped = stopped; }
+void refuse_if_stopped() {
+  if (device_stopped) fail("FORCE STOP: the device was stopped. torch.npu.restart_device starts it again");
+}
 
 void find_accelerator() { separate_memory = target() != DeviceType::kCPU; }
 
@@ -166,7 +269,7 @@ void *data_pointer(const TensorPtr &t) {
 
 TensorPtr on_host(const TensorPtr &t) {
   if (on_cpu(t)) return t;
-  const TensorPtr block = is_dense_block(t) ? t : run1("Contiguous", {Operand::of(t)});
+  const TensorPtr block = dense_block(t);
   DeviceScope scope(0);
   const TensorPtr r = empty_like(block, from_ms(t->data_type()));
   if (dense_bytes(r)) accelerator()->to_host(view_of(r).data, data_pointer(block), dense_bytes(r));
@@ -182,13 +285,36 @@ static void check_this_device(int tag) {
              "(docs/ascend.md)"));
 }
 
-TensorPtr copy_to_device(const TensorPtr &t, int tag) {
+// A tensor in pinned memory, with the layout of empty_like.
+static TensorPtr pinned_like(const TensorPtr &t) {
+  const DType dtype = from_ms(t->data_type());
+  const size_t bytes = dense_bytes(t);
+  const auto memory = accelerator()->allocate_pinned(bytes);
+  DeviceScope scope(0);
+  const TensorPtr flat = tensor_on(memory.get(), bytes, dtype, {static_cast<int64_t>(geometry_of(t).numel)}, memory);
+  const TensorPtr model = empty_like(t, dtype);
+  return new_view(flat, dtype, model->shape(), strides_of(model), 0);
+}
+
+TensorPtr pinned_copy(const TensorPtr &t) {
+  if (!on_cpu(t)) fail("cannot pin '", dtype_name(from_ms(t->data_type())), "': only dense CPU tensors can be pinned");
+  if (!has_accelerator() || is_pinned(t)) return t;
+  const TensorPtr r = pinned_like(t);
+  copy_into(view_of(r), view_of(t));
+  return r;
+}
+
+bool is_pinned(const TensorPtr &t) {
+  return has_accelerator() && on_cpu(t) && !is_meta(t) && accelerator()->is_pinned(view_of(t).data);
+}
+
+TensorPtr copy_to_device(const TensorPtr &t, int tag, bool later) {
   if (has_accelerator() && tag != 0 && tag != kMetaTag) check_this_device(tag);
   const DType dtype = from_ms(t->data_type());
   if (!has_accelerator() || tag == 0 || !on_cpu(t)) {
     DeviceScope scope(tag);
-    TensorPtr r = empty_like(t, dtype);
-    copy_tensor(r, t);
+    TensorPtr r = later && tag == 0 && !on_cpu(t) ? pinned_like(t) : empty_like(t, dtype);
+    copy_tensor(r, t, later);
     return r;
   }
   TensorPtr block = t;
@@ -199,15 +325,19 @@ TensorPtr copy_to_device(const TensorPtr &t, int tag) {
   }
   DeviceScope scope(tag);
   TensorPtr r = empty_like(block, dtype);
-  if (dense_bytes(r)) accelerator()->from_host(data_pointer(r), view_of(block).data, dense_bytes(r));
+  if (!dense_bytes(r)) return r;
+  if (later && is_pinned(block))
+    accelerator()->from_host_later(data_pointer(r), view_of(block).data, dense_bytes(r));
+  else
+    accelerator()->from_host(data_pointer(r), view_of(block).data, dense_bytes(r));
   return r;
 }
 
-void copy_tensor(const TensorPtr &to, const TensorPtr &from) {
+void copy_tensor(const TensorPtr &to, const TensorPtr &from, bool later) {
   if (on_cpu(to) && on_cpu(from))
     copy_into(view_of(to), view_of(from));
   else
-    copy_between_devices(to, from);
+    copy_between_devices(to, from, later);
 }
 
 void zero_tensor(const TensorPtr &t) {

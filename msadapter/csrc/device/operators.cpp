@@ -349,7 +349,10 @@ static void let_earlier_calls_pass() {
 }
 
 static Tensors call_mindspore(const Operator *op, const Operand *args, int n, mindspore::device::DeviceType device) {
-  if (device != mindspore::device::DeviceType::kCPU) let_earlier_calls_pass();
+  if (device != mindspore::device::DeviceType::kCPU) {
+    refuse_if_stopped();
+    let_earlier_calls_pass();
+  }
   NoGrad guard;
   NumberScope numbers(args, n);
   RunOn scope(device);
@@ -428,7 +431,7 @@ static bool copied(const Operator *op, const Operand *args) {
   if (op != copy) return false;
   const TensorPtr &to = args[0].tensor, &from = args[1].tensor;
   if (on_cpu(to) != on_cpu(from)) {  // the only operator whose operands may be on two devices
-    copy_tensor(to, from);
+    copy_tensor(to, from, args[2].kind == Arg::kScalar && args[2].scalar.to<bool>());
     return true;
   }
   // CANN copies complex numbers only into dense tensors, and the real numbers that they consist of into any.

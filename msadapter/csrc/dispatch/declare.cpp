@@ -156,6 +156,10 @@ Op *read_op(PyObject *spec) {
   each(item(spec, "numbers"), [&](PyObject *entry) {
     op->with_number.push_back({number(PyTuple_GET_ITEM(entry, 0)), str_of(PyTuple_GET_ITEM(entry, 1))});
   });
+  op->npu_body = kept(item(spec, "npu"));
+  each(item(spec, "writers"), [&](PyObject *entry) {
+    op->writers.emplace(str_of(PyTuple_GET_ITEM(entry, 0)), str_of(PyTuple_GET_ITEM(entry, 1)));
+  });
   op->result_type = kept(item(spec, "result_type"));
   op->vararg_index = number(item(spec, "vararg_index"));
   op->varargs = op->vararg_index >= 0;

@@ -71,13 +71,17 @@ struct Op {
   std::string name;       // the last part of the qualified name, which PyTorch's messages use
   std::string qualified;  // PyTorch's dotted name, which is the key of the tables of native code
   std::vector<Param> params;
-  PyObject *body = nullptr;  // the Python body, or null if `kernel` is called directly
-  bool composite = false;    // the body consists of differentiable operators
+  PyObject *body = nullptr;      // the Python body, or null if `kernel` is called directly
+  PyObject *npu_body = nullptr;  // the Python body for tensors in an NPU's memory, or null. It may decline a call
+  bool composite = false;        // the body consists of differentiable operators
   bool view = false;
   bool varargs = false;  // the first int[] parameter takes varargs
   int vararg_index = -1;
   const Operator *kernel = nullptr;
   std::string kernel_name;
+  // MindSpore's operators that write the results of others into the first operand, by the names of the others. They
+  // are used for tensors in an NPU's memory.
+  std::unordered_map<std::string, std::string> writers;
   // MindSpore's operators for calls in which one parameter is a Python number. Our kernels need none of them.
   struct WithNumber {
     int param;

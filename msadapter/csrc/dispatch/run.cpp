@@ -1,4 +1,5 @@
 // Runs a parsed call: out of place or in place, recorded or not.
+#include "../device/ascend_limits.h"
 #include "../kernels/category.h"
 #include "internal.h"
 
@@ -69,14 +70,16 @@ static int tag_of_arguments(PyObject *const *objects, int n) {
   return tag < 0 ? scope_tag() : tag;
 }
 
-Ref call_body(const Op &op, PyObject **objects) {
+static Ref call_function(const Op &op, PyObject *body, PyObject **objects) {
   const int n = static_cast<int>(op.params.size());
   OwnCodeScope scope(has_accelerator() ? tag_of_arguments(objects, n) : 0);
   const Py_ssize_t nk = op.keyword_names ? PyTuple_GET_SIZE(op.keyword_names) : 0;
-  return checked(PyObject_Vectorcall(op.body, objects, n - nk, nk ? op.keyword_names : nullptr));
+  return checked(PyObject_Vectorcall(body, objects, n - nk, nk ? op.keyword_names : nullptr));
 }
 
-static Results run_body(const Op &op, const Operand *v, PyObject **slots) {
+Ref call_body(const Op &op, PyObject **objects) { return call_function(op, op.body, objects); }
+
+static Results run_body(const Op &op, PyObject *body, const Operand *v, PyObject **slots) {
   const int n = static_cast<int>(op.params.size());
   std::vector<Ref> hold(n);
   PyObject *objects[kMaxParams];
@@ -88,7 +91,7 @@ static Results run_body(const Op &op, const Operand *v, PyObject **slots) {
   {
     NoGrad guard;
     AutocastPause pause(true);
-    r = call_body(op, objects);
+    r = call_function(op, body, objects);
   }
   Results out;
   if (is_tensor(r.get())) {
@@ -288,10 +291,13 @@ void resolve_kernel(Op &op) {
     if (!entry.name.empty()) entry.kernel = find_operator(entry.name);
 }
 
+static bool any_off_host(const Op &op, const Operand *v) {
+  return has_accelerator() && any_tensor(v, op.params.size(), [](const TensorPtr &t) { return !on_cpu(t); });
+}
+
 const Operator *mapping_for_number(const Op &op, const Operand *v) {
   if (op.with_number.empty()) return nullptr;
-  const bool there =
-      has_accelerator() && any_tensor(v, op.params.size(), [](const TensorPtr &t) { return !on_cpu(t); });
+  const bool there = any_off_host(op, v);
   if (fast_path() && !there) return nullptr;  // our kernels take numbers
   for (auto &entry : op.with_number)
     if (entry.kernel && v[entry.param].kind == Arg::kScalar && v[entry.param].scalar.kind != Scalar::kComplex &&
@@ -313,22 +319,42 @@ bool drop_given_results() {
   return left;
 }
 
-// Computes the results with the C++ body if it handles the call, else with the Python body or one kernel.
+// Computes the results with the body for an NPU, if there is one that takes the call. Complex numbers are computed on
+// the host.
+static bool run_npu_body(const Op &op, const Operand *v, PyObject **slots, Results *r) {
+  if (!op.npu_body || !any_off_host(op, v) || shape_only()) return false;
+  const auto other = [](const TensorPtr &t) { return is_meta(t) || is_complex(from_ms(t->data_type())); };
+  if (any_tensor(v, op.params.size(), other)) return false;
+  *r = run_body(op, op.npu_body, v, slots);
+  if (r->python.get() != Py_NotImplemented) return true;
+  *r = Results();
+  return false;
+}
+
+// Computes the results with the Python body or one kernel.
+static Results run_declared(const Op &op, Operand *v, PyObject **slots) {
+  Results r;
+  if (run_npu_body(op, v, slots, &r)) return r;
+  if (op.body) return run_body(op, op.body, v, slots);
+  r.tensors = run_operator(mapping(op, v), v, static_cast<int>(op.params.size()));
+  r.single = r.tensors.size() == 1;
+  return r;
+}
+
+// Computes the results with the C++ body if it handles the call, else as declared. Results that were given are taken.
 static Results computed(const Op &op, Operand *v, PyObject **slots) {
   Results r;
   if (!given_results.empty()) {
     r.tensors.swap(given_results);
     r.single = r.tensors.size() == 1;
-  } else if (op.native_body && fast_path() && !shape_only() && scope_tag() == 0 && in_host_memory(v[0]) &&
-             call_native(op, v, slots, &r.tensors)) {
-    r.single = r.tensors.size() == 1;
-  } else if (op.body) {
-    r = run_body(op, v, slots);
-  } else {
-    r.tensors = run_operator(mapping(op, v), v, static_cast<int>(op.params.size()));
-    r.single = r.tensors.size() == 1;
+    return r;
   }
-  return r;
+  if (op.native_body && fast_path() && !shape_only() && scope_tag() == 0 && in_host_memory(v[0]) &&
+      call_native(op, v, slots, &r.tensors)) {
+    r.single = r.tensors.size() == 1;
+    return r;
+  }
+  return run_declared(op, v, slots);
 }
 
 // A body may return its operand: the result is then another tensor on the same memory.
@@ -428,17 +454,29 @@ static std::shared_ptr<OpNode> make_inplace_node(const Op &op, Operand *v, PyObj
   return make_node(op, v, slots, 1);
 }
 
+// MindSpore's operator that writes into `self` in an NPU's memory, if it has one that takes this call. Operands have
+// been promoted, so a result of another dtype has operands of another dtype.
+static const Operator *writer(const Op &op, const TensorPtr &self, const Operand *v, int n) {
+  if (op.writers.empty() || v[0].tensor != self || !any_off_host(op, v) || is_meta(self)) return nullptr;
+  if (from_ms(self->data_type()) == DType::Bool || is_complex(from_ms(self->data_type()))) return nullptr;
+  const auto found = op.writers.find(mapping(op, v)->name);
+  if (found == op.writers.end()) return nullptr;
+  const Operator *own = find_operator(found->second);
+  return runs_on_accelerator(*own) && !why_not_on_npu(*own, v, n) ? own : nullptr;
+}
+
 // What an in-place call computes: `self` where the kernel wrote there at once, else a tensor to be copied into it.
 static TensorPtr computed_inplace(const Op &op, const TensorPtr &self, Operand *v, PyObject **slots, int n) {
   if (elementwise(op) && v[0].tensor == self && on_cpu(self)) {
     check_written_shape(self, v, n);
     return run_operator(op.kernel, v, n, &self)[0];
   }
-  Results r;
-  if (op.body)
-    r = run_body(op, v, slots);
-  else
-    r.tensors = run_operator(mapping(op, v), v, n);
+  if (const Operator *own = writer(op, self, v, n)) {
+    check_written_shape(self, v, n);
+    run_operator(own, v, n);
+    return self;
+  }
+  const Results r = run_declared(op, v, slots);
   if (r.python || r.tensors.empty()) fail(op.name, "_: the operator has no in-place form");
   return r.tensors[0];
 }

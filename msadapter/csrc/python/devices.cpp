@@ -8,29 +8,37 @@
 namespace msa {
 namespace {
 
-// (tensor, tag)
-void read(PyObject *args, TensorPtr *t, int *tag, PyObject **object) {
-  if (!PyArg_ParseTuple(args, "Oi", object, tag)) throw PythonError{};
-  if (!is_tensor(*object)) throw TypeError("expected a tensor");
-  *t = unwrap(*object);
-}
-
 PyObject *py_copied_to(PyObject *, PyObject *args) {
   return guarded([&] {
-    TensorPtr t;
-    int tag;
+    int tag, later = 0;
     PyObject *object;
-    read(args, &t, &tag, &object);
-    return wrap(copy_to_device(t, tag));
+    if (!PyArg_ParseTuple(args, "Oi|p", &object, &tag, &later)) throw PythonError{};
+    if (!is_tensor(object)) throw TypeError("expected a tensor");
+    return wrap(copy_to_device(unwrap(object), tag, later != 0));
+  });
+}
+
+PyObject *py_pinned(PyObject *, PyObject *object) {
+  return guarded([&] {
+    if (!is_tensor(object)) throw TypeError("expected a tensor");
+    return wrap(pinned_copy(unwrap(object)));
+  });
+}
+
+PyObject *py_is_pinned(PyObject *, PyObject *object) {
+  return guarded([&] {
+    if (!is_tensor(object)) throw TypeError("expected a tensor");
+    return PyBool_FromLong(is_pinned(unwrap(object)));
   });
 }
 
 PyObject *placed(PyObject *, PyObject *args) {
   return guarded([&] {
-    TensorPtr t;
     int tag;
     PyObject *object;
-    read(args, &t, &tag, &object);
+    if (!PyArg_ParseTuple(args, "Oi", &object, &tag)) throw PythonError{};
+    if (!is_tensor(object)) throw TypeError("expected a tensor");
+    const TensorPtr t = unwrap(object);
     if (has_accelerator() && device_tag(t) != tag) return wrap(copy_to_device(t, tag));
     set_device_tag(t, tag);
     Py_INCREF(object);
@@ -52,6 +60,16 @@ PyObject *has_own_memory(PyObject *, PyObject *) {
 PyObject *synchronise(PyObject *, PyObject *) {
   return guarded([]() -> PyObject * {
     if (accelerator()) accelerator()->synchronise();
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject *set_stopped(PyObject *, PyObject *object) {
+  return guarded([&]() -> PyObject * {
+    const int stopped = PyObject_IsTrue(object);
+    if (stopped < 0) throw PythonError{};
+    if (stopped) finish_queue();
+    set_device_stopped(stopped != 0);
     Py_RETURN_NONE;
   });
 }
@@ -111,7 +129,11 @@ PyObject *host_int64(PyObject *, PyObject *object) {
 }
 
 PyMethodDef functions[] = {
-    {"copied_to", py_copied_to, METH_VARARGS, "copied_to(tensor, tag) -> a copy on the device with that tag"},
+    {"copied_to", py_copied_to, METH_VARARGS,
+     "copied_to(tensor, tag, non_blocking=False) -> a copy on the device with that tag"},
+    {"pinned", py_pinned, METH_O,
+     "pinned(tensor on the host) -> a copy in pinned memory, or the tensor if it is there"},
+    {"is_pinned", py_is_pinned, METH_O, "whether the tensor is in pinned memory"},
     {"placed", placed, METH_VARARGS,
      "placed(tensor, tag) -> a new tensor, to which nobody else refers yet, on the device with that tag"},
     {"in_device_memory", in_device_memory, METH_O, "whether the tensor is in the memory of an accelerator"},
@@ -126,6 +148,8 @@ PyMethodDef functions[] = {
      "{(operator, what MindSpore's operator does not take or ''): how often NPU tensors were computed on the host}"},
     {"host_int64", host_int64, METH_O, "an int64 tensor without dims in host memory, whatever the device of the scope"},
     {"synchronise_device", synchronise, METH_NOARGS, "wait until the accelerator has done all issued work"},
+    {"set_device_stopped", set_stopped, METH_O,
+     "set_device_stopped(bool): whether operators on the accelerator are errors"},
     {"copy_counts", py_copy_counts, METH_NOARGS,
      "(copies to the host, copies from the host, bytes to the host, bytes from the host) since the start"},
     {nullptr, nullptr, 0, nullptr}};

@@ -7,6 +7,7 @@ import warnings
 from multiprocessing import connection
 
 from ..._utils import ExceptionWrapper
+from ...ops._declare import _C
 from . import _utils
 from ._utils import worker as workers
 from .dataset import IterableDataset
@@ -50,8 +51,8 @@ class DataLoader:
 
     num_workers: processes that fetch (0: this one); worker_init_fn(id) runs in each at its start;
     prefetch_factor: batches in advance for each; persistent_workers: keep them between epochs; timeout:
-    seconds to wait for a batch; pin_memory: accepted (the host's memory needs no pinning); in_order: batches
-    in the sampler's order.
+    seconds to wait for a batch; pin_memory: batches lie in pinned memory if there is a device beside the host;
+    in_order: batches in the sampler's order.
     """
 
     _initialized = False
@@ -219,6 +220,8 @@ class _BaseDataLoaderIter:
 
         with record_function(self._profile_name):
             data = self._next_data()
+            if self._loader.pin_memory and _C.has_own_memory():
+                data = _utils.collate.pinned(data)
         self._num_yielded += 1
         self._check_length()
         return data

@@ -6,11 +6,14 @@ Without arguments all checks run, otherwise those that are named.
 import copy
 import io
 import sys
-import traceback
 
 import pytest
 import torch
 import torch.nn.functional as F
+from checks import run_checks
+
+from msadapter._host import simulator
+from msadapter._host.native import load
 
 DEVICE = "npu"
 DEVICE_MEMORY = (0x12C000000000, 0x13C000000000)  # addresses of the simulated device
@@ -263,8 +266,6 @@ def out_of_memory():
 
 
 def a_step_copies_nothing_to_the_host():
-    from msadapter._host.native import load
-
     torch.manual_seed(0)
     model = torch.nn.Sequential(
         torch.nn.Linear(6, 16), torch.nn.GELU(), torch.nn.LayerNorm(16), torch.nn.Linear(16, 3)
@@ -287,6 +288,123 @@ def a_step_copies_nothing_to_the_host():
     assert after[0] == before[0], f"{after[0] - before[0]} copies to the host"
 
 
+def counted(work, some=(), never=(), **exactly):
+    """Do some work. On the simulated NPU, check how often it made calls of CANN; a device has no such counters.
+
+    Names of operators are without aclnn. Calls in `some` are made at least once.
+    """
+    if not simulator.is_asked_for():
+        work()
+        return
+    torch.npu.synchronize()
+    before = simulator.counters()
+    work()
+    # An address is known once MindSpore's queue is empty. Nothing is waited for.
+    torch.empty(1, device=DEVICE).data_ptr()
+    seen = {name.removeprefix("aclnn"): n - before.get(name, 0) for name, n in simulator.counters().items()}
+    found = {name: seen.get(name, 0) for name in (*exactly, *never, *some)}
+    assert found | exactly == found and not any(found[n] for n in never) and all(found[n] for n in some), (
+        found
+    )
+
+
+def writes_in_place_without_a_copy():
+    x, y = torch.arange(1.0, 7.0, device=DEVICE).view(2, 3), torch.full((2, 3), 2.0, device=DEVICE)
+    version = x._version
+    counted(
+        lambda: x.add_(y, alpha=3).mul_(0.5).sub_(1).div_(y).mul_(y[0]).relu_(),
+        never=["InplaceCopy"],
+        InplaceAdd=1,
+        InplaceMuls=1,
+        InplaceMul=1,
+    )
+    same(x, (torch.arange(1.0, 7.0).view(2, 3) + 6) * 0.5 - 1)
+    assert x._version == version + 6
+    rows = x.T[1:]
+    rows += 1
+    same(x[:, 1:], ((torch.arange(1.0, 7.0).view(2, 3) + 6) * 0.5 - 1)[:, 1:] + 1)
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        torch.ones(3, device=DEVICE).add_(y)
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        torch.ones(2, dtype=torch.int64, device=DEVICE).mul_(0.5)
+    leaf = torch.ones(2, 3, device=DEVICE, requires_grad=True)
+    z = leaf * 2
+    z.mul_(y).add_(leaf)
+    z.sum().backward()
+    same(leaf.grad, torch.full((2, 3), 5.0))
+
+
+def adam_is_one_launch_for_each_parameter():
+    for kind, options in (
+        (torch.optim.AdamW, {}),
+        (torch.optim.Adam, {"weight_decay": 0.1, "maximize": True}),
+        (torch.optim.AdamW, {"amsgrad": True, "fused": True}),
+    ):
+        results = []
+        for device in ("cpu", DEVICE):
+            torch.manual_seed(2)
+            weights = [torch.randn(4, 3).to(device).requires_grad_() for _ in range(3)]
+            optimizer = kind(weights, 0.1, **options)
+            for step in range(3):
+                for weight in weights:
+                    weight.grad = torch.randn(4, 3).to(device)
+                learned = step > 0 and device == DEVICE  # the first step makes the averages
+                counts = {"never": ["InplaceCopy"], "ApplyAdamWV2": 3} if learned else {}
+                counted(optimizer.step, **counts)
+            results.append(weights)
+        for a, b in zip(results[1], results[0], strict=True):
+            same(a, b)
+
+
+def attention_with_dropout():
+    torch.manual_seed(4)
+    q, k, v = (torch.randn(2, 4, 16, 8).half().to(DEVICE).requires_grad_() for _ in range(3))
+    weights = torch.randn(2, 4, 16, 8, device=DEVICE)
+
+    def attend(p):
+        torch.npu.manual_seed(5)
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=p).float()
+
+    out = attend(0.4)
+    same(attend(0.4).detach(), out.detach())
+    assert (out - attend(0.0)).abs().max().item() > 0.1
+    # The output is linear in the values, so this holds if the gradient has the mask of the output.
+    counted(lambda: (out * weights).sum().backward(), FlashAttentionScoreGradV2=1)
+    same((v.grad.float() * v).sum().detach(), (out * weights).sum().detach(), 2e-2)
+    with pytest.raises(NotImplementedError, match="second derivatives with dropout"):
+        torch.autograd.grad(attend(0.4).sum(), q, create_graph=True)
+
+
+def copies_that_do_not_wait():
+    pinned = torch.arange(1000.0).pin_memory()
+    assert pinned.is_pinned() and pinned[10:].is_pinned() and not torch.ones(2).is_pinned()
+    assert torch.empty(3, pin_memory=True).is_pinned() and pinned.untyped_storage().is_pinned()
+    results = []
+
+    def there_and_back():
+        there = pinned.to(DEVICE, non_blocking=True)
+        results.append(torch.zeros(1000).pin_memory().copy_(there * 2, non_blocking=True))
+        target = torch.zeros(1000).pin_memory()
+        results.append(target.copy_(there, non_blocking=True))
+
+    counted(there_and_back, never=["waits of the host"], **{"copies device to host": 2})
+    torch.npu.synchronize()
+    same(results[0], torch.arange(1000.0) * 2)
+    same(results[1], torch.arange(1000.0))
+    same((pinned.to(DEVICE, non_blocking=True) * 3).to("cpu", non_blocking=True), torch.arange(1000.0) * 3)
+    counted(lambda: pinned.to(DEVICE), some=["waits of the host"])
+    counted(lambda: torch.ones(9).to(DEVICE, non_blocking=True), some=["waits of the host"])
+    for k in range(20):  # the memory of each source is given back while its copy may still run
+        source = torch.full((5000,), float(k)).pin_memory()
+        moved = source.npu(non_blocking=True)
+        del source
+        torch.full((5000,), -1.0).pin_memory()
+        same(moved, torch.full((5000,), float(k)))
+    data = torch.utils.data.TensorDataset(torch.arange(8.0), torch.arange(8))
+    batches = list(torch.utils.data.DataLoader(data, 4, pin_memory=True))
+    assert all(part.is_pinned() for batch in batches for part in batch)
+
+
 CHECKS = {
     check.__name__: check
     for check in (
@@ -301,17 +419,12 @@ CHECKS = {
         saved_and_loaded,
         out_of_memory,
         a_step_copies_nothing_to_the_host,
+        writes_in_place_without_a_copy,
+        adam_is_one_launch_for_each_parameter,
+        attention_with_dropout,
+        copies_that_do_not_wait,
     )
 }
 
 if __name__ == "__main__":
-    failed = []
-    for name in sys.argv[1:] or CHECKS:
-        try:
-            CHECKS[name]()
-            print("ok", name, flush=True)
-        except Exception:
-            traceback.print_exc()
-            print("FAILED", name, flush=True)
-            failed.append(name)
-    sys.exit(bool(failed))
+    sys.exit(run_checks(CHECKS))

@@ -27,3 +27,14 @@ try:
 except RuntimeError:
     print("stopped")
 assert torch.ones(3).sum().item() == 3
+# It runs again after a restart, and tensors from before still have their memory.
+assert torch.npu.stop_device(0) == 0
+try:
+    x * 2
+except RuntimeError as error:
+    assert "FORCE STOP" in str(error), error
+else:
+    raise AssertionError("a stopped device computed")
+torch.npu.restart_device(0)
+assert (x * 2).sum().item() == 2000
+print("restarted")

@@ -31,6 +31,11 @@ def default_convert(data):
     return _rebuild(data, default_convert)
 
 
+def pinned(data):
+    """Return `data` with the tensors in its containers in pinned memory. Other objects may have a method for it."""
+    return data.pin_memory() if hasattr(data, "pin_memory") else _rebuild(data, pinned)
+
+
 def _rebuild(data, function):
     """Return a container of the same type, with `function` applied to its members."""
     if isinstance(data, collections.abc.Mapping):
