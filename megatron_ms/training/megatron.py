@@ -265,6 +265,9 @@ def _task(settings: Settings, resumed: bool) -> Iterator[Entry]:
         return
     yield "run.task", "stage", "sft" if task in _TUNED else "dpo"
     yield "run.task", "is_instruction_dataset" if task in _TUNED else "is_pairwise_dataset", True
+    made = _made(settings)
+    if task in _TUNED and settings.dataset.template is None and made is not None and made.template != "chat":
+        yield "dataset.template", "prompt_type", made.template  # upstream has no name for the tokenizer's own
     if task == "lora" or (task == "dpo" and "tune" in settings.document.values):
         yield "tune.rank", "lora_r", tune.rank
         yield "tune.alpha", "lora_alpha", tune.alpha

@@ -62,7 +62,7 @@ class Trainer:
     """Stores outcomes by flags, so that a run without fused operators is used for all rows of its layout."""
 
     def __init__(self, folder: Path, megatron: Path, paths: list[Path]):
-        self.folder, self.script = folder, paths[0] / "pretrain_gpt.py"
+        self.folder, self.megatron, self.script = folder, megatron, paths[0] / "pretrain_gpt.py"
         shim = ROOT / "msadapter/alias/shim"
         outside = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
         self.environment = {

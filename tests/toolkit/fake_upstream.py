@@ -25,6 +25,7 @@ parser.add_argument("--ckpt-format", choices=["torch", "torch_dist"])
 parser.add_argument("--data-path", nargs="*")
 parser.add_argument("--pair", nargs=2, type=int)
 parser.add_argument("--fused", action=argparse.BooleanOptionalAction, default=True)
+# MORE
 args = parser.parse_args()
 if int(os.environ.get("RANK", "0")) == 0:
     first = 1
@@ -41,6 +42,27 @@ if int(os.environ.get("RANK", "0")) == 0:
             place.mkdir(parents=True, exist_ok=True)
             (place / "latest_checkpointed_iteration.txt").write_text(str(number))
 """
+
+_OF_LLM = """
+for name in ("lora-r", "lora-alpha", "padded-vocab-size", "make-vocab-size-divisible-by"):
+    parser.add_argument("--" + name, type=int)
+for name in ("prompt-type", "tokenizer-name-or-path", "lora-load"):
+    parser.add_argument("--" + name)
+for name in ("is-instruction-dataset", "is-pairwise-dataset", "use-mcore-models"):
+    parser.add_argument("--" + name, action="store_true")
+parser.add_argument("--stage", choices=["sft", "dpo"])
+parser.add_argument("--lora-target-modules", nargs="+")
+"""
+
+
+def make_llm(folder: Path) -> list[Path]:
+    """Trees that look like those of MindSpeed-LLM, MindSpeed and Megatron-LM."""
+    llm, mindspeed = folder / "llm", folder / "mindspeed"
+    (llm / "mindspeed_llm").mkdir(parents=True)
+    (mindspeed / "mindspeed").mkdir(parents=True)
+    for name in ("pretrain_gpt.py", "posttrain_gpt.py"):
+        (llm / name).write_text(_PROGRAM.replace("# MORE", _OF_LLM))
+    return [llm, mindspeed, make(folder / "megatron-lm")]
 
 
 def make(folder: Path) -> Path:

@@ -1,0 +1,71 @@
+"""`train` with MindSpeed-LLM: recipes of families at toy size."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from megatron_ms import commands
+from megatron_ms.models import catalogue, levels
+from megatron_ms.training import folder as folders
+from tests.npu.conftest import trainer  # noqa: F401  (the fixture)
+
+pytestmark = pytest.mark.slow
+SMALL = [
+    "model.num_layers=2",
+    "model.hidden_size=64",
+    "model.num_attention_heads=8",
+    "model.ffn_hidden_size=176",
+]
+TRAIN = [
+    "train.micro_batch=2",
+    "train.global_batch=8",
+    "train.lr=1e-3",
+    "dataset.sequence_length=64",
+    "model.vocab_size=256",
+]
+# Family -> the recipe that is trained. A family gets its row when the row has passed.
+FAMILIES = {"LLaMA2": "llama2-7b", "Mixtral": "mixtral-8x7b"}
+
+
+@pytest.fixture
+def place(trainer, tmp_path, monkeypatch) -> Path:  # noqa: F811
+    """A folder with a configuration that names the checkouts and a small corpus."""
+    monkeypatch.chdir(tmp_path)
+    named = [os.environ["MSADAPTER_MINDSPEED_LLM"], os.environ["MSADAPTER_MINDSPEED"], str(trainer.megatron)]
+    data = f"{{path: {trainer.folder / 'text_document'}, tokenizer: {trainer.folder / 'tokenizer'}}}"
+    text = f"run: {{trees: {json.dumps(named)}, device: npu}}\ndataset: {data}\ntrain: {{iterations: 2}}\n"
+    (tmp_path / "toy.yaml").write_text(text)
+    return tmp_path
+
+
+def smaller(recipe: str) -> list[str]:
+    """KEY=VALUE that make a recipe's geometry small and leave everything else as it is."""
+    given = catalogue.content(catalogue.RECIPES / f"{recipe}.yaml")["model"]
+    words = [*SMALL, *TRAIN]
+    for name, size in (
+        ("num_query_groups", 4),
+        ("kv_channels", 16),
+        ("num_experts", 4),
+        ("moe_router_topk", 2),
+        ("moe_ffn_hidden_size", 32),
+    ):
+        if name in given:
+            words.append(f"model.{name}={size}")
+    return words
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_the_recipe_trains(place, family) -> None:
+    recipe = FAMILIES[family]
+    assert commands.main(["train", "toy.yaml", f"recipe={recipe}", *smaller(recipe)]) == 0
+    (run,) = folders.runs(Path("runs"))
+    found = [record["lm loss"] for record in run.records()]
+    assert len(found) == 2 and all(5 < loss < 7 for loss in found)  # ln 256 is 5.5
+    layers = re.search(r" num_layers \.+ (\d+)", run.log.read_text())
+    assert layers is not None and layers[1] == "2"
+    levels.record(family, "trains", "tests/toolkit/training/test_mindspeed_llm.py::test_the_recipe_trains")

@@ -1,0 +1,97 @@
+"""The command lines of MindSpeed-LLM: pretraining, fine-tuning, LoRA and DPO, with a fake of it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from megatron_ms import commands
+from tests.toolkit import fake_upstream
+
+FILE = """\
+name: toy
+run: {{trees: [{trees}]}}
+data: {{task: instruction, sources: alpaca.json, tokenizer: tokenizer, output: out/alpaca, template: qwen}}
+dataset: {{sequence_length: 64}}
+model: {{num_layers: 2, hidden_size: 64, num_attention_heads: 4, vocab_size: 256}}
+train: {{iterations: 2}}
+"""
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("llm")
+    fake_upstream.make_llm(folder)
+    return folder
+
+
+@pytest.fixture
+def line(shared, tmp_path, monkeypatch, capsys):
+    """What --print-command prints after the launcher, in one line."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(shared / "cache"))
+    trees = [shared / "llm", shared / "mindspeed", shared / "megatron-lm" / "megatron"]
+    (tmp_path / "toy.yaml").write_text(FILE.format(trees=", ".join(map(str, trees))))
+    (tmp_path / "tokenizer").mkdir()
+    (tmp_path / "out").mkdir()
+    for name in ("alpaca_packed_input_ids_document", "pairs_packed_chosen_input_ids_document", "text"):
+        for ending in (".bin", ".idx"):
+            (tmp_path / "out" / (name + ending)).write_text("")
+
+    def printed(*words: str) -> str:
+        assert commands.main(["train", "toy.yaml", "--print-command", *words]) == 0
+        return " ".join(shlex.split(capsys.readouterr().out.replace("\\\n", " ")))
+
+    return printed
+
+
+def test_pretraining(line, tmp_path) -> None:
+    found = line("dataset.path=out/text")
+    assert "/llm/pretrain_gpt.py " in found
+    assert f"--data-path {tmp_path}/out/text" in found and "--stage" not in found
+    assert "--padded-vocab-size 256 --make-vocab-size-divisible-by 1" in found
+    assert f"--tokenizer-type PretrainedFromHF --tokenizer-name-or-path {tmp_path}/tokenizer" in found
+
+
+def test_fine_tuning_with_what_the_command_data_made(line, tmp_path) -> None:
+    found = line("run.task=sft")
+    assert "/llm/posttrain_gpt.py " in found and f"--data-path {tmp_path}/out/alpaca " in found
+    assert "--stage sft --is-instruction-dataset --prompt-type qwen" in found and "--lora" not in found
+    assert "--prompt-type llama3" in line("run.task=sft", "dataset.template=llama3")
+
+
+def test_lora(line) -> None:
+    found = line("run.task=lora", "tune.rank=4")
+    assert (
+        "--lora-r 4 --lora-alpha 16 --lora-target-modules linear_qkv linear_proj linear_fc1 linear_fc2"
+        in found
+    )
+
+
+def test_preference_pairs(line) -> None:
+    found = line("run.task=dpo", "dataset.path=out/pairs")
+    assert "--stage dpo --is-pairwise-dataset" in found and "--lora" not in found
+    assert "--lora-r 8" in line("run.task=dpo", "dataset.path=out/pairs", "tune.alpha=16")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["run.task=sft", "dataset.path=out/text"],
+            "sft wants instruction data: PREFIX_packed_input_ids_document.bin",
+        ),
+        (["dataset.mock=true", "dataset.path=null"], "only Megatron-LM has random data"),
+        (["run.trees=[llm]"], "the folder "),
+    ],
+)
+def test_wrong_input(line, capsys, words, message) -> None:
+    assert commands.main(["train", "toy.yaml", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_trees_that_are_missing(line, shared, capsys) -> None:
+    assert commands.main(["train", "toy.yaml", f"run.trees=[{shared}/llm]"]) == 2
+    assert "MindSpeed-LLM also needs a tree of MindSpeed and of Megatron-LM" in capsys.readouterr().err
