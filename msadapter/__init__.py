@@ -51,10 +51,18 @@ _C.__getattr__ = _native_option
 from . import ops as _ops_table  # noqa: E402
 from . import tensor as _tensor_package  # noqa: E402
 from ._host import extensions as _extensions  # noqa: E402
+from ._host.warn import warn_once as _warn_once  # noqa: E402
 from .tensor import _printing, _tensor  # noqa: E402
 
 _tensor.install()
 
+from ._values.determinism import (  # noqa: E402, F401
+    are_deterministic_algorithms_enabled,
+    get_deterministic_debug_mode,
+    is_deterministic_algorithms_warn_only_enabled,
+    set_deterministic_debug_mode,
+    use_deterministic_algorithms,
+)
 from ._values.device import default_device as get_default_device  # noqa: E402, F401
 from ._values.device import set_default_device  # noqa: E402, F401
 from ._values.dtype import ALL as _DTYPES  # noqa: E402
@@ -102,7 +110,16 @@ def set_default_dtype(d) -> None:
 
 
 def set_default_tensor_type(t) -> None:
-    set_default_dtype(_dtype_from_type_name(t) if isinstance(t, str) else t.dtype)
+    """Set the default dtype by a type such as torch.DoubleTensor, or by its name. Deprecated."""
+    _warn_once(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+        "torch.set_default_device() as alternatives.",
+        stacklevel=2,
+    )
+    chosen = _dtype_from_type_name(t) if isinstance(t, str) else getattr(t, "dtype", None)
+    if chosen is None:
+        raise TypeError("invalid type object: only floating-point types are supported as the default type")
+    set_default_dtype(chosen)
 
 
 def is_tensor(obj) -> _builtins.bool:
@@ -174,6 +191,13 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
 
     size = dtype.itemsize
     data = np.frombuffer(buffer, np.uint8)
+    if not data.flags.writeable:
+        _warn_once(
+            "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to "
+            "the underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer to protect its "
+            "data or make it writable before converting it to a tensor.",
+            stacklevel=2,
+        )
     if data.nbytes == 0 or count == 0:
         raise ValueError(f"both buffer length ({data.nbytes}) and count ({count}) must not be 0")
     if not 0 <= offset < data.nbytes:
@@ -215,36 +239,16 @@ def set_num_interop_threads(n: _builtins.int) -> None:
         raise RuntimeError("Expected positive number of threads")
 
 
-_determinism = {"enabled": False, "warn_only": False, "fill": True, "precision": "highest"}
-
-
-def use_deterministic_algorithms(mode, *, warn_only=False) -> None:
-    """Store the flag. All kernels of this package are deterministic anyway."""
-    _determinism.update(enabled=_builtins.bool(mode), warn_only=warn_only)
-
-
-def are_deterministic_algorithms_enabled() -> _builtins.bool:
-    return _determinism["enabled"]
-
-
-def is_deterministic_algorithms_warn_only_enabled() -> _builtins.bool:
-    return _determinism["warn_only"]
-
-
-def set_deterministic_debug_mode(mode) -> None:
-    use_deterministic_algorithms(mode not in (0, "default"))
-
-
-def get_deterministic_debug_mode() -> _builtins.int:
-    return 2 if _determinism["enabled"] else 0
+_precision = "highest"
 
 
 def get_float32_matmul_precision() -> str:
-    return _determinism["precision"]
+    return _precision
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    _determinism["precision"] = precision
+    global _precision
+    _precision = precision
 
 
 def set_flush_denormal(mode) -> _builtins.bool:
@@ -362,6 +366,7 @@ _ELSEWHERE = {  # names whose module is imported when the name is first used
     **dict.fromkeys(
         (
             "_check",
+            "_debug_has_internal_overlap",
             "_check_index",
             "_check_is_size",
             "_check_not_implemented",
@@ -404,6 +409,8 @@ _LIBRARIES = {
 
 
 def __getattr__(name: str):
+    if name == "__config__":
+        return _importlib.import_module(".__config__", __name__)
     if name.startswith("__"):
         raise AttributeError(name)
     if name in _LIBRARIES:

@@ -26,6 +26,21 @@ def _check_with(error_type, cond, message) -> None:
     raise error_type(_DEFAULT if message is None else str(message()))
 
 
+def _debug_has_internal_overlap(input: Tensor) -> int:
+    """Return 0 if no two elements share memory, 1 if some do, and 2 if strides alone do not tell."""
+    dims = sorted(
+        (stride, size) for stride, size in zip(input.stride(), input.shape, strict=True) if size != 1
+    )
+    expected = 1
+    for stride, size in dims:
+        if stride == 0:
+            return 1
+        if stride != expected:
+            return 2
+        expected *= size
+    return 0
+
+
 def _check(cond, message=None) -> None:
     """Raise RuntimeError if the condition is false."""
     _check_with(RuntimeError, cond, message)

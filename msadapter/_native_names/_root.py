@@ -7,6 +7,7 @@ import sys
 import weakref
 
 from .._host.native import load
+from .._values import determinism
 
 _C = load()
 _logged: set[str] = set()
@@ -70,4 +71,9 @@ _written = (
 FUNCTIONS = {f.__name__: f for f in _written} | {
     "_current_graph_task_id": _current_graph_task_id,
     "_current_graph_task_execution_order": _current_graph_task_execution_order,
+    "_get_deterministic_algorithms": determinism.are_deterministic_algorithms_enabled,
+    "_get_deterministic_algorithms_warn_only": determinism.is_deterministic_algorithms_warn_only_enabled,
+    "_set_deterministic_algorithms": determinism.use_deterministic_algorithms,
+    "_get_deterministic_fill_uninitialized_memory": determinism.get_fill_uninitialized_memory,
+    "_set_deterministic_fill_uninitialized_memory": determinism.set_fill_uninitialized_memory,
 }

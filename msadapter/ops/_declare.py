@@ -66,6 +66,7 @@ _CHOICES = {  # facts that are one word of several
     "random": ("each", "values", "sizes", "other"),
     "backward": ("plain", "sizes"),
     "float8": ("any", "tensors", "infinite"),
+    "out_dtype": ("any", "same"),
 }
 
 
@@ -82,9 +83,10 @@ class Facts:
     native: tuple[str, ...] = ()
     refuses_bool: bool = False
     numbers_alone: bool = False
-    writes_expanded: bool = False
+    writes_expanded: bool | str = False
     separate_operands: bool = False
     copied_to_out: bool = False
+    out_dtype: str | None = None
     chain_of_views: bool = False
     copies: bool = False
     whole: bool = False
@@ -208,6 +210,7 @@ def _spec(
     node,
     nodes,
     limits,
+    older,
     inplace,
 ) -> dict:
     limits = _checked_limits(schema, limits or {})
@@ -258,7 +261,10 @@ def _spec(
         "native": facts.native,
         "refuses_bool": facts.refuses_bool,
         "numbers_alone": facts.numbers_alone,
-        "writes_expanded": facts.writes_expanded,
+        "writes_expanded": bool(facts.writes_expanded),
+        "warns_expanded": facts.writes_expanded == "deprecated",
+        "out_dtype": facts.out_dtype,
+        "older": [[schema.index(name) for name in order.split()] for order in older],
         "separate_operands": facts.separate_operands or (facts.pointwise and tensors == 1),
         "recorded": composite and not facts.copied_to_out,
         "chain_of_views": facts.chain_of_views,
@@ -342,7 +348,7 @@ def _derived(schema: _schema.Schema, kind: str, promote, facts: dict) -> Facts:
 
 
 def _declare(text: str, *, kind, ms=None, numbers=None, writers=None, npu=None, body=None, promote=None,
-             promote_args=None, grad=None, view=False, node=None, nodes=None, limits=None, forms, aliases, dunder,
+             promote_args=None, grad=None, view=False, node=None, nodes=None, limits=None, older=(), forms, aliases, dunder,
              notes, short, facts):  # fmt: skip
     schema = _schema.parse(text)
     if schema.name in declarations:
@@ -364,6 +370,7 @@ def _declare(text: str, *, kind, ms=None, numbers=None, writers=None, npu=None, 
         "node": node,
         "nodes": nodes,
         "limits": limits,
+        "older": older,
     }
     d = Declaration(
         schema,
@@ -450,6 +457,7 @@ def op(
     node: str | None = None,
     nodes: dict[str, str] | None = None,
     limits: dict[str, str] | None = None,
+    older=(),
     aliases=(),
     dunder: str | None = None,
     notes: str = "",
@@ -482,6 +490,8 @@ def op(
         limits: argument -> the type that has to hold a Python number, as in PyTorch's kernel; a number beyond it is a
             RuntimeError. "element": the common dtype of the tensors; "compute": the same, but float32 for 16 bits. After
             "floating ", only floating point and complex elements count. Other numbers wrap round or become infinite.
+        older: PyTorch's deprecated signatures, each as the names of its positional arguments in their order, e.g.
+            ``("self alpha other",)``. A call whose arguments do not fit the schema may fit one of these.
         aliases: further names; dunder: the operator's special method, e.g. ``"__add__"``.
         short: False if another operator has this name in the table ``t`` already. It is then found there under its full
             name, e.g. ``t.nn_functional_relu`` or ``t.torch_dropout``.
@@ -502,10 +512,13 @@ def op(
         native: the kinds of native code that csrc/dispatch has for it: "body", "gradient" or both.
         refuses_bool: its first two operands must not be bool.
         numbers_alone: it accepts two Python numbers without a tensor.
-        writes_expanded: its in-place form also writes to tensors whose elements share memory.
+        writes_expanded: its in-place form also writes to tensors whose elements share memory; "deprecated" if PyTorch
+            warns of that.
         separate_operands: its in-place form and its form with out= refuse operands that share memory with the written
             tensor. This is the default for pointwise operators of one tensor.
         copied_to_out: a composite whose form with out= copies the result, so that operands may require grad.
+        out_dtype: "any" if the tensor given as out= may have any dtype, "same" if it must have the result's. Otherwise the
+            result must be castable to it by the rules of type promotion.
         chain_of_views: its result counts as a view of a view, like that of an index with several parts.
         copies: each number of the result is an unchanged number of the operand.
         whole: the result for a part of an operand is no part of the result. DTensor gathers the operands.
@@ -537,6 +550,7 @@ def op(
         "node": node,
         "nodes": nodes,
         "limits": limits,
+        "older": older,
         "aliases": aliases,
         "dunder": dunder,
         "notes": notes,
@@ -552,6 +566,7 @@ def composite(
     schema: str,
     *,
     forms: str = "fm",
+    older=(),
     aliases=(),
     dunder: str | None = None,
     notes: str = "",
@@ -568,6 +583,7 @@ def composite(
             kind="composite",
             body=body,
             forms=forms,
+            older=older,
             aliases=aliases,
             dunder=dunder,
             notes=notes,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 
 from .._values.dtype import int64
 from ._declare import t
@@ -63,9 +64,14 @@ def _consumed(item) -> int:
     """Return how many dims of the tensor one item covers."""
     if item is None or item is Ellipsis or isinstance(item, bool):
         return 0
-    if _is_tensor(item) and (item.dtype.is_bool or item.dtype.storage_name == "ByteStorage"):
+    if _is_tensor(item) and _is_mask(item):
         return item.ndim
     return 1
+
+
+def _is_mask(item) -> bool:
+    """Return whether a tensor selects by true elements. Bytes do so too, as in the past of PyTorch."""
+    return item.dtype.is_bool or _of_bytes(item)
 
 
 def _position(index, dim, size):
@@ -116,7 +122,7 @@ def _gathers(item) -> bool:
         or getattr(item, "_level", None) is not None
         or item.dtype.is_floating_point
         or item.dtype.is_complex
-        or item.dtype.storage_name == "ByteStorage"
+        or _of_bytes(item)
     )
 
 
@@ -156,7 +162,7 @@ def lower(shape, items):
         elif item is Ellipsis:
             whole(rank - used)
             used = rank  # further ellipses cover no dims
-        elif isinstance(item, bool) or (_is_tensor(item) and item.ndim == 0 and item.dtype.is_bool):
+        elif isinstance(item, bool) or (_is_tensor(item) and item.ndim == 0 and _is_mask(item)):
             tensors.append((out, make_tensor([0] if bool(item) else [], dtype=int64)))
             new_dim()
         elif _gathers(item):
@@ -178,6 +184,11 @@ def _index_list(tensors, indexed):
     """
     out, dim = [], 0
     for at, x in tensors:
+        if _of_bytes(x):
+            warnings.warn(
+                "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+                stacklevel=3,
+            )
         out.extend([None] * (at - dim))
         out.append(beside(x, indexed))
         dim = at + (_consumed(x) if x.ndim else 1)
@@ -224,11 +235,15 @@ def setitem(x, index, value):
     elif not tensors:
         t.copy_(part, _fitting(value if _is_tensor(value) else make_tensor(value, dtype=x.dtype), part.shape))
     elif (
-        (number or _is_tensor(value) and not value.ndim)
-        and len(tensors) == 1
+        len(tensors) == 1
+        and (
+            number
+            or _is_tensor(value)
+            and (not value.ndim or value.numel() == 1 and _of_bytes(tensors[0][1]))
+        )
         and _is_full_mask(tensors[0], part)
     ):
-        t.masked_fill_(part, tensors[0][1], value)
+        t.masked_fill_(part, tensors[0][1], t.reshape(value, []) if _is_tensor(value) else value)
     else:
         t.index_put_(
             part,
@@ -289,7 +304,11 @@ def _assignable(x, value):
 
 def _is_full_mask(entry, part):
     at, mask = entry
-    return at == 0 and mask.dtype.is_bool and mask.shape == part.shape
+    return at == 0 and _is_mask(mask) and mask.shape == part.shape
+
+
+def _of_bytes(mask) -> bool:
+    return mask.dtype.storage_name == "ByteStorage"
 
 
 def _fitting(value, shape):

@@ -90,6 +90,7 @@ op(
     forms="fi",
     grad={"self": zero_grad},
     pointwise=True,
+    writes_expanded=True,
 )
 op(
     "_fill_tensor(Tensor self, Tensor value) -> Tensor",

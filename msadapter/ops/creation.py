@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._values import determinism
 from .._values.base import place
 from .._values.device import ACCELERATORS, META_TAG, default_device, resolve
 from .._values.dtype import ALL
@@ -50,6 +51,13 @@ def finish(result, layout, device, requires_grad: bool, like=None, pin_memory: b
     if requires_grad:
         result.requires_grad = True
     return result
+
+
+def finish_empty(result, layout, device, requires_grad: bool, like=None, pin_memory: bool | None = False):
+    """Finish the creation of a tensor without values, as `finish` does, and fill it if the program asked for that."""
+    if determinism.fills_memory():
+        determinism.fill(result)
+    return finish(result, layout, device, requires_grad, like, pin_memory)
 
 
 def device_tag(device, like=None) -> int:
@@ -129,7 +137,7 @@ def filled(tensor, value):
 def empty(size, *, dtype, layout, device, requires_grad, pin_memory, memory_format, names):
     """Return an uninitialised tensor of shape ``size``."""
     size = checked_sizes(size)
-    return finish(
+    return finish_empty(
         raw_empty(size, _format_strides(size, memory_format), dtype or _C.default_dtype()),
         layout,
         device,
@@ -214,7 +222,7 @@ def scalar_tensor(s, *, dtype, layout, device, requires_grad, pin_memory):
 @op(f"empty_strided(int[] size, int[] stride, *, {OPTIONS}) -> Tensor", forms="f")
 def empty_strided(size, stride, *, dtype, layout, device, requires_grad, pin_memory):
     """Return an uninitialised tensor with these sizes and strides (in elements)."""
-    return finish(
+    return finish_empty(
         raw_empty(checked_geometry(size, stride), stride, dtype or _C.default_dtype()),
         layout,
         device,
@@ -234,7 +242,7 @@ def empty_permuted(size, physical_layout, *, dtype, layout, device, requires_gra
         raise RuntimeError(
             "Duplicate dim not allowed" if len(set(physical_layout)) < len(size) else "Dimension out of range"
         )
-    return finish(
+    return finish_empty(
         raw_empty(checked_sizes(size), permuted_strides(size, physical_layout), dtype or _C.default_dtype()),
         layout,
         device,
@@ -259,7 +267,7 @@ def eye(n, m, *, dtype, layout, device, requires_grad, pin_memory):
 )
 def empty_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
     made = empty_as(self, dtype, memory_format)
-    return finish(made, layout, device, requires_grad, self, pin_memory)
+    return finish_empty(made, layout, device, requires_grad, self, pin_memory)
 
 
 def _like(self, value, layout, device, requires_grad, memory_format, dtype):
@@ -310,14 +318,14 @@ def full_like(self, fill_value, *, dtype, layout, device, requires_grad, pin_mem
     native="body",
 )
 def new_empty(self, size, *, dtype, layout, device, requires_grad, pin_memory):
-    return finish(
+    return finish_empty(
         raw_empty(checked_sizes(size), None, dtype or self.dtype), layout, device, requires_grad, self
     )
 
 
 @op(f"Tensor.new_empty_strided(Tensor self, int[] size, int[] stride, *, {OPTIONS}) -> Tensor", forms="m")
 def new_empty_strided(self, size, stride, *, dtype, layout, device, requires_grad, pin_memory):
-    return finish(
+    return finish_empty(
         raw_empty(checked_geometry(size, stride), stride, dtype or self.dtype),
         layout,
         device,

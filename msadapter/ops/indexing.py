@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._values import determinism
 from . import _on_npu
 from ._declare import _C, composite, op, raw, raw_view, t
 from ._geometry import numel, wrap_dim
@@ -62,7 +63,7 @@ def _scaled(g, alpha):
         "self": lambda g, dim, index: t.index_fill(g, dim, index, 0),
         "value": lambda g, dim, index: t.sum(g - t.index_fill(g, dim, index, 0)),
     },
-    writes_expanded=True,
+    writes_expanded="deprecated",
 )
 def index_fill(self, dim, index, value):
     """Return `self` with `value` written at the positions `index` of a dim."""
@@ -193,6 +194,7 @@ def _no_scatter_gradient():
 @composite(
     "scatter(Tensor self, int dim, Tensor index, any src=None, *, any value=None, str? reduce=None) -> Tensor",
     forms="fmio",
+    separate_operands=True,
 )
 def scatter(self, dim, index, src, *, value, reduce):
     """Return `self` with `src` (a tensor or a number) written at `index` along a dim."""
@@ -299,7 +301,7 @@ op(
         "values": lambda g, indices: t._index(g, indices),
     },
     autocast={"accelerator": "widest"},
-    writes_expanded=True,
+    writes_expanded="deprecated",
     separate_operands=True,
     whole=True,
 )
@@ -357,6 +359,7 @@ op(
 @op(
     "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
     forms="fmi",
+    separate_operands=True,
     grad={
         "self": lambda g, index, accumulate: (
             g if accumulate else t.put(g, index, zeros_of(g, index.shape), False)
@@ -368,6 +371,8 @@ op(
 )
 def put(self, index, source, accumulate):
     """Return `self` with `source` written at positions of the flattened tensor."""
+    if not accumulate:
+        determinism.alert("put_")
     return raw.Put(self, index, source, accumulate)
 
 

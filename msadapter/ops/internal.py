@@ -17,20 +17,25 @@ def _inplace_from(self, result):
     return t.copy_(self, result)
 
 
-@composite("_copy_to_out(any result, any out) -> Tensor", forms="f")
-def _copy_to_out(result, out):
-    """Implement ``out=``: write the result into the given tensors. A tensor of another shape is resized."""
+@composite("_copy_to_out(any result, any out, str? dtypes=None) -> Tensor", forms="f")
+def _copy_to_out(result, out, dtypes):
+    """Implement ``out=``: write the result into the given tensors. A tensor of another shape is resized.
+
+    ``dtypes`` is the operator's fact ``out_dtype``.
+    """
     if isinstance(result, (tuple, list)):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise TypeError(f"out must be a tuple of {len(result)} tensors")
         for r, o in zip(result, out, strict=True):
-            _copy_one(r, o)
+            _copy_one(r, o, dtypes)
         return type(result)(out) if isinstance(result, tuple) else out
-    return _copy_one(result, out)
+    return _copy_one(result, out, dtypes)
 
 
-def _copy_one(result, out):
-    if not _castable(result.dtype, out.dtype):
+def _copy_one(result, out, dtypes):
+    if dtypes == "same" and result.dtype is not out.dtype:
+        raise RuntimeError(f"expected scalar_type {_pretty(result.dtype)} but found {_pretty(out.dtype)}")
+    if dtypes != "any" and not _castable(result.dtype, out.dtype):
         raise RuntimeError(
             f"result type {_pretty(result.dtype)} can't be cast to the desired output type {_pretty(out.dtype)}"
         )

@@ -108,9 +108,17 @@ def _zeros_or_scaled(g, beta):
     return t.zeros_like(g) if beta == 0 else _times(g, beta)
 
 
+def _scaled_first(factors):
+    """The deprecated signatures, in which the numbers stand before the tensors that they scale."""
+    return tuple(
+        f"{head} {factors}" for head in ("beta self", "beta self alpha", "self beta", "self beta alpha")
+    )
+
+
 _ADD = {"self": lambda g, beta: _zeros_or_scaled(g, beta)}
 op(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    older=_scaled_first("mat1 mat2"),
     limits={"beta": "compute", "alpha": "compute"},
     ms="Addmm",
     forms="fmio",
@@ -123,6 +131,7 @@ op(
 )
 op(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    older=_scaled_first("mat vec"),
     limits={"beta": "element", "alpha": "element"},
     ms="Addmv",
     forms="fmino",
@@ -135,6 +144,7 @@ op(
 )
 op(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    older=_scaled_first("batch1 batch2"),
     limits={"beta": "compute", "alpha": "compute"},
     ms="Baddbmm",
     forms="fmio",
@@ -149,6 +159,7 @@ op(
 
 op(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    older=_scaled_first("batch1 batch2"),
     limits={"beta": "compute", "alpha": "compute"},
     ms="Addbmm",
     forms="fmo",
@@ -222,6 +233,7 @@ def _check_factor(name, factor, dtype):
 
 @composite(
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    older=_scaled_first("vec1 vec2"),
     forms="fmio",
     autocast={"accelerator": "lower"},
 )

@@ -364,6 +364,7 @@ def _number(value, like):
 
 op(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    older=("self value tensor1 tensor2",),
     limits={"value": "compute"},
     ms="AddcmulExt",
     promote="default",
@@ -378,6 +379,7 @@ op(
 )
 op(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    older=("self value tensor1 tensor2",),
     limits={"value": "floating compute"},
     ms="AddcdivExt",
     promote="default",
@@ -535,5 +537,5 @@ op(
     forms="fmi",
     grad={"self": lambda g, mask: g.masked_fill(mask, 0), "value": lambda g, mask: t.where(mask, g, 0).sum()},
     pointwise=True,
-    writes_expanded=True,
+    writes_expanded="deprecated",
 )

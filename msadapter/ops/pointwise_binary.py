@@ -41,6 +41,7 @@ def binary(
 # ---- arithmetic
 op(
     "add(TensorOrScalar self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor",
+    older=("self alpha other",),
     ms="AddExt",
     numbers={"other": "AddScalar"},
     writers={"AddExt": "InplaceAddExt", "AddScalar": "InplaceAddsExt"},
@@ -56,6 +57,7 @@ op(
 )
 op(
     "sub(TensorOrScalar self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor",
+    older=("self alpha other",),
     ms="SubExt",
     numbers={"other": "SubScalar"},
     writers={"SubExt": "InplaceSubExt", "SubScalar": "InplaceSubScalar"},

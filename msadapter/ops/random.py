@@ -215,6 +215,7 @@ def random_(self, low, high, *, generator):
 # ---- sampling
 @op(
     "bernoulli(Tensor self, float? p=None, *, Generator? generator=None) -> Tensor",
+    out_dtype="any",
     forms="fmo",
     grad={"self": _no_grad},
     random="values",

@@ -18,6 +18,7 @@ def _from_the_end(f, x, dim):
 
 @op(
     "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    out_dtype="any",
     forms="fmio",
     autocast={"accelerator": "float32"},
     grad={"self": lambda g, dim: _from_the_end(t.cumsum, g, dim)},
@@ -71,6 +72,7 @@ def _cumprod_back(g, self, result, dim):
 
 @op(
     "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    out_dtype="any",
     forms="fmio",
     autocast={"accelerator": "float32"},
     grad={"self": lambda g, self, result, dim: _cumprod_back(g, self.to(result.dtype), result, dim)},
@@ -90,6 +92,7 @@ def _extreme(name, ms):
         forms="fmo",
         grad={"self": lambda gs, self, indices, dim: scattered(gs[0], self.shape, dim, indices, True)},
         along="dim",
+        out_dtype="same",
     )
 
 
@@ -113,6 +116,7 @@ def _logcumsumexp_back(g, self, result, dim):
 
 op(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
+    out_dtype="same",
     ms="LogCumsumExp",
     npu=_on_npu.logcumsumexp,
     forms="fmo",
@@ -120,6 +124,20 @@ op(
     along="dim",
     separate_operands=True,
 )
+
+
+def _check_joined(x, part, dim) -> None:
+    """RuntimeError unless ``diff`` can put ``part``, which may be None, in front of ``x`` or behind it."""
+    if part is None:
+        return
+    if part.ndim != x.ndim:
+        raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+    for d, (have, given) in enumerate(zip(x.shape, part.shape, strict=True)):
+        if d != dim and have != given:
+            raise RuntimeError(
+                "diff expects the shape of tensor to prepend or append to match that of input except along the differencing "
+                f"dimension; input.size({d}) = {have}, but got tensor.size({d}) = {given}"
+            )
 
 
 @composite(
@@ -137,6 +155,8 @@ def diff(self, n, dim, prepend, append):
     if n == 0:
         return t.clone(self)
     dim = wrap_dim(dim, self.ndim)
+    for part in (prepend, append):
+        _check_joined(self, part, dim)
     parts = [x for x in (prepend, self, append) if x is not None]
     x = t.cat(parts, dim) if len(parts) > 1 else self
     n = min(n, x.shape[dim])

@@ -1,5 +1,5 @@
 // A declaration of the op table, read once into an Op.
-#include "internal.h"
+#include "rare_facts.h"
 
 namespace msa {
 namespace {
@@ -139,6 +139,21 @@ std::string trace_name(const std::string &name) {
   return r;
 }
 
+std::unordered_map<const Op *, RareFacts> rare;
+
+void read_rare(PyObject *spec, const Op &op) {
+  RareFacts facts;
+  each(item(spec, "older"), [&](PyObject *order) {
+    facts.older.emplace_back();
+    each(order, [&](PyObject *p) { facts.older.back().push_back(number(p)); });
+  });
+  facts.warns_expanded = flag(spec, "warns_expanded");
+  facts.out_dtype = item(spec, "out_dtype");
+  if (facts.older.empty() && !facts.warns_expanded && facts.out_dtype == Py_None) return;
+  Py_INCREF(facts.out_dtype);
+  rare.emplace(&op, std::move(facts));
+}
+
 Op *read_op(PyObject *spec) {
   auto *op = new Op;  // lives as long as the process, as the table does
   op->qualified = text(spec, "qualified");
@@ -177,6 +192,7 @@ Op *read_op(PyObject *spec) {
   op->differentiable = op->composite ? flag(spec, "recorded") : !op->formulas.empty();
   read_autocast(item(spec, "autocast"), op);
   read_native(item(spec, "native"), op);
+  read_rare(spec, *op);
   return op;
 }
 
@@ -196,6 +212,12 @@ PyObject *make_object(Op *op, bool inplace, bool method) {
 }
 
 }  // namespace
+
+const RareFacts &rare_facts(const Op &op) {
+  static const RareFacts none;
+  auto it = rare.find(&op);
+  return it == rare.end() ? none : it->second;
+}
 
 // make_op(spec: dict) -> the callable
 PyObject *make_op(PyObject *, PyObject *spec) {

@@ -1,6 +1,6 @@
 // C++ bodies of functions that create tensors, for plain calls: a CPU tensor without layout, device, requires_grad or
 // pin_memory. All other calls, and every error, are left to the Python bodies.
-#include "internal.h"
+#include "rare_facts.h"
 
 namespace msa {
 namespace {
@@ -44,7 +44,7 @@ Scalar one() {
 
 // ---- from sizes: size, dtype, layout, device, requires_grad, pin_memory, (memory_format,) names
 bool empty(const Operand *v, PyObject **slots, Tensors *out) {
-  return sized(v[0]) && plain_options(v[1], slots, 1, 7) &&
+  return !fills_empty() && sized(v[0]) && plain_options(v[1], slots, 1, 7) &&
          give(new_tensor(type_or(v[1], default_dtype()), v[0].ints), out);
 }
 bool zeros(const Operand *v, PyObject **slots, Tensors *out) {
@@ -110,7 +110,9 @@ bool like(const Operand *v, PyObject **slots) {
 TensorPtr shaped(const Operand *v) {
   return new_tensor(type_or(v[1], from_ms(v[0].tensor->data_type())), v[0].tensor->shape());
 }
-bool empty_like(const Operand *v, PyObject **slots, Tensors *out) { return like(v, slots) && give(shaped(v), out); }
+bool empty_like(const Operand *v, PyObject **slots, Tensors *out) {
+  return !fills_empty() && like(v, slots) && give(shaped(v), out);
+}
 bool zeros_like(const Operand *v, PyObject **slots, Tensors *out) {
   return like(v, slots) && give_zeros(shaped(v), out);
 }
@@ -122,7 +124,7 @@ bool ones_like(const Operand *v, PyObject **slots, Tensors *out) {
 
 // ---- self, size, dtype, layout, device, requires_grad, pin_memory
 bool new_empty(const Operand *v, PyObject **slots, Tensors *out) {
-  return sized(v[1]) && plain_options(v[2], slots, 2, 5) &&
+  return !fills_empty() && sized(v[1]) && plain_options(v[2], slots, 2, 5) &&
          give(new_tensor(type_or(v[2], from_ms(v[0].tensor->data_type())), v[1].ints), out);
 }
 bool new_zeros(const Operand *v, PyObject **slots, Tensors *out) {

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "../device/trace.h"
-#include "internal.h"
+#include "rare_facts.h"
 
 namespace msa {
 
@@ -48,6 +48,7 @@ PyObject *for_float8(PyObject *callable, PyObject *const *args, Py_ssize_t nargs
   return r && r.get() != Py_NotImplemented ? r.release() : nullptr;
 }
 
+bool fill_empty = false;
 thread_local int default_device = 0;  // for functions without a device argument: 0 the CPU, 1 an accelerator, 2 meta
 
 // The tag of the device on which a function must create its result: by its argument, by that of its operand, or by
@@ -118,8 +119,9 @@ Ref call_override(const Invocation &c) {
   return call_torch_function(reinterpret_cast<PyObject *>(c.self), pos.get(), kw.get());
 }
 
-Ref copied_to_out(const Ref &result, PyObject *out) {
-  return checked(PyObject_CallFunctionObjArgs(table_function("_copy_to_out"), result.get(), out, nullptr));
+Ref copied_to_out(const Op &op, const Ref &result, PyObject *out) {
+  return checked(PyObject_CallFunctionObjArgs(table_function("_copy_to_out"), result.get(), out,
+                                              rare_facts(op).out_dtype, nullptr));
 }
 
 // Casts the tensors of a composite's arguments, also those in lists.
@@ -155,13 +157,14 @@ Ref run_composite(Invocation *c) {
   check_arguments(c->op, c->slots);
   if (c->out) check_out(c->op, nullptr, c->slots, c->out);
   if (c->self->inplace) {
+    if (c->op.separate_operands) refuse_shared_arguments(c->slots, c->n);
     Ref result = call_body(c->op, c->slots);
     return checked(PyObject_CallFunctionObjArgs(table_function("_inplace_from"), c->slots[0], result.get(), nullptr));
   }
   std::vector<Ref> cast;
   AutocastPause pause(autocasts(c->op) && !c->out && autocast_composite(c, &cast));
   Ref result = call_body(c->op, c->slots);
-  return c->out ? copied_to_out(result, c->out) : result;
+  return c->out ? copied_to_out(c->op, result, c->out) : result;
 }
 
 // If a factory has to create an ordinary tensor like a meta tensor, the meta tensor is replaced by an ordinary one with
@@ -192,7 +195,7 @@ Ref run_operator_call(Invocation *c) {
   if (!c->out) return run_functional(op, operands.data(), c->slots);
   check_out(op, operands.data(), c->slots, c->out);
   NoGrad guard;
-  return copied_to_out(run_functional(op, operands.data(), c->slots, false), c->out);
+  return copied_to_out(op, run_functional(op, operands.data(), c->slots, false), c->out);
 }
 
 Ref run_call(Invocation *c) {
@@ -261,7 +264,14 @@ PyObject *set_default_device(PyObject *, PyObject *kind) {
   Py_RETURN_NONE;
 }
 
+PyObject *set_fills_empty(PyObject *, PyObject *on) {
+  fill_empty = PyObject_IsTrue(on) == 1;
+  Py_RETURN_NONE;
+}
+
 PyMethodDef functions[] = {
+    {"set_fills_empty", set_fills_empty, METH_O,
+     "whether new tensors are filled with a known value; their Python bodies then do it"},
     {"set_default_device", set_default_device, METH_O,
      "device of factories that name none: 0 the CPU, 1 an accelerator, 2 meta"},
     {"make_op", make_op, METH_O, "make_op(spec) -> callable operator"},
@@ -286,6 +296,7 @@ Ref call_torch_function(PyObject *function, PyObject *args, PyObject *kwargs) {
 PyTypeObject op_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
 bool factories_on_cpu() { return default_device == 0; }
+bool fills_empty() { return fill_empty; }
 bool functions_overridden() { return torch_function_modes > 0; }
 
 bool init_ops(PyObject *module) {

@@ -1,5 +1,5 @@
 // Converts the Python arguments of a call to operands, by the schema, with PyTorch's error messages.
-#include "internal.h"
+#include "rare_facts.h"
 
 namespace msa {
 
@@ -25,8 +25,9 @@ static const char *expected_name(ParamType t) {
 }
 [[noreturn]] void bad_argument(const Op &op, int i, PyObject *o) {
   Ref n = Ref::borrow(op.params[i].name);
-  raise_type(op.name + "(): argument '" + PyUnicode_AsUTF8(n.get()) + "' (position " + std::to_string(i + 1) +
-             ") must be " + expected_name(op.params[i].type) + ", not " + type_name(o));
+  const std::string place = op.params[i].keyword_only ? "" : text(" (position ", i + 1, ")");
+  raise_type(text(op.name, "(): argument '", PyUnicode_AsUTF8(n.get()), "'", place, " must be ",
+                  expected_name(op.params[i].type), ", not ", type_name(o)));
 }
 
 bool scalar_from(PyObject *o, Scalar *s) {
@@ -76,6 +77,13 @@ bool scalar_from(PyObject *o, Scalar *s) {
     return scalar_from(v.get(), s);
   }
   return false;
+}
+
+// Whether PyTorch takes an object for a number. It takes tensors without dims, unless their gradient would be lost.
+static bool stands_for_number(PyObject *o) {
+  if (!is_tensor(o)) return true;
+  const TensorPtr &t = unwrap(o);
+  return t->shape().empty() && !requires_grad(t);
 }
 
 DType scalar_dtype(const Scalar &s) {
@@ -145,7 +153,7 @@ void convert(const Op &op, int i, PyObject *o, Operand *r) {
       [[fallthrough]];
     case ParamType::kScalar:
       r->kind = Arg::kScalar;
-      if (!scalar_from(o, &r->scalar)) bad_argument(op, i, o);
+      if (!stands_for_number(o) || !scalar_from(o, &r->scalar)) bad_argument(op, i, o);
       for (auto &entry : op.with_number) {
         if (entry.param != i || !entry.name.empty()) continue;
         r->kind = Arg::kTensor;
@@ -192,7 +200,8 @@ void convert(const Op &op, int i, PyObject *o, Operand *r) {
         if (PyErr_Occurred()) throw PythonError{};
         return;
       }
-      if (!scalar_from(o, &r->scalar) || r->scalar.kind == Scalar::kComplex) bad_argument(op, i, o);
+      if (!stands_for_number(o) || !scalar_from(o, &r->scalar) || r->scalar.kind == Scalar::kComplex)
+        bad_argument(op, i, o);
       if (r->scalar.kind <= Scalar::kInt) {
         r->scalar.d = r->scalar.wrapped<double>();
         r->scalar.kind = Scalar::kFloat;
@@ -238,9 +247,10 @@ static bool fits(const Param &p, PyObject *o) {
   switch (p.type) {
     case ParamType::kTensor: return is_tensor(o);
     case ParamType::kAny: return true;
-    case ParamType::kTensorOrScalar:
+    case ParamType::kTensorOrScalar: return is_tensor(o) || PyFloat_CheckExact(o) || PyLong_CheckExact(o);
     case ParamType::kScalar:
-    case ParamType::kFloat: return is_tensor(o) || PyFloat_CheckExact(o) || PyLong_CheckExact(o);
+    case ParamType::kFloat:
+      return PyFloat_CheckExact(o) || PyLong_CheckExact(o) || (is_tensor(o) && stands_for_number(o));
     case ParamType::kInt: return PyLong_CheckExact(o) && integer_fits(o, &value);
     case ParamType::kBool: return PyBool_Check(o);
     case ParamType::kString: return PyUnicode_Check(o);
@@ -254,6 +264,44 @@ void check_arguments(const Op &op, PyObject **slots) {
     Operand converted;
     convert(op, i, slots[i], &converted);
   }
+}
+
+// PyTorch gives this warning once.
+static void warn_older(const Op &op, const std::vector<int> &order) {
+  static bool warned = false;
+  if (std::exchange(warned, true)) return;
+  std::string names;
+  for (int i : order) names += (names.empty() ? "" : ", ") + std::string(PyUnicode_AsUTF8(op.params[i].name));
+  const std::string message = text("This overload of ", op.name, " is deprecated:\n\t", op.name, "(", names,
+                                   ")\nConsider giving the number by its name, after the tensors.");
+  if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) < 0) throw PythonError{};
+}
+
+// Fills the slots of a call whose arguments fit a deprecated signature.
+static bool fits_older(const Op &op, PyObject *const *args, Py_ssize_t nargs, PyObject **slots) {
+  for (const auto &order : rare_facts(op).older) {
+    bool same = static_cast<Py_ssize_t>(order.size()) == nargs;
+    for (Py_ssize_t i = 0; same && i < nargs; ++i)
+      same = op.params[order[i]].type == ParamType::kScalar ? PyNumber_Check(args[i]) && !is_tensor(args[i])
+                                                            : is_tensor(args[i]);
+    if (!same) continue;
+    for (Py_ssize_t i = 0; i < nargs; ++i) slots[order[i]] = args[i];
+    warn_older(op, order);
+    return true;
+  }
+  return false;
+}
+
+// Raises PyTorch's error for parameters without a value or default.
+[[noreturn]] static void raise_missing(const Op &op, PyObject **slots) {
+  int count = 0;
+  std::string names;
+  for (size_t i = 0; i < op.params.size(); ++i) {
+    if (slots[i] || !op.params[i].required) continue;
+    const std::string name = PyUnicode_AsUTF8(op.params[i].name);
+    names += (count++ ? ", \"" : "\"") + (name == "self" ? "input" : name) + "\"";
+  }
+  raise_type(text(op.name, "() missing ", count, " required positional arguments: ", names));
 }
 
 // Fills slots (borrowed references) from a vectorcall. `held` owns objects that had to be created.
@@ -286,6 +334,7 @@ void parse(const Op &op, PyObject *const *args, Py_ssize_t nargs, Keywords *keyw
       }
     }
   }
+  if (nargs > positional && fits_older(op, args, nargs, slots)) nargs = 0;
   if (nargs > positional)
     raise_type(op.name + "() takes " + std::to_string(positional) + " positional arguments but " +
                std::to_string(nargs) + " were given");
@@ -319,9 +368,7 @@ void parse(const Op &op, PyObject *const *args, Py_ssize_t nargs, Keywords *keyw
   }
   for (int i = 0; i < n; ++i) {
     if (slots[i]) continue;
-    if (op.params[i].required)
-      raise_type(op.name + "() missing 1 required positional argument: \"" + PyUnicode_AsUTF8(op.params[i].name) +
-                 "\"");
+    if (op.params[i].required) raise_missing(op, slots);
     slots[i] = op.params[i].fallback;
   }
 }

@@ -1,7 +1,7 @@
 // Runs a parsed call: out of place or in place, recorded or not.
 #include "../device/ascend_limits.h"
 #include "../kernels/category.h"
-#include "internal.h"
+#include "rare_facts.h"
 
 namespace msa {
 
@@ -403,20 +403,38 @@ Ref run_functional(Op &op, Operand *v, PyObject **slots, bool autocast) {
   return wrap_results(op, r);
 }
 
+static void refuse_shared_operand(const TensorPtr &self, const TensorPtr &operand) {
+  check_overlap(self, operand);
+  const bool same = operand->device_address() == self->device_address() && offset_of(operand) == offset_of(self);
+  if (same && geometry_of(self).numel > 0 && operand->shape() == self->shape() &&
+      strides_of(operand) == strides_of(self))
+    fail(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+        "location. Please clone() the tensor before performing the operation.");
+}
+
 // Refuses operands that share memory with the tensor that is written.
 static void refuse_shared_operands(const Operand *v, int n) {
-  const TensorPtr &self = v[0].tensor;
-  for (int i = 1; i < n; ++i) {
-    if (v[i].kind != Arg::kTensor) continue;
-    check_overlap(self, v[i].tensor);
-    const bool same =
-        v[i].tensor->device_address() == self->device_address() && offset_of(v[i].tensor) == offset_of(self);
-    if (same && geometry_of(self).numel > 0 && v[i].tensor->shape() == self->shape() &&
-        strides_of(v[i].tensor) == strides_of(self))
-      fail(
-          "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
-          "location. Please clone() the tensor before performing the operation.");
-  }
+  for (int i = 1; i < n; ++i)
+    if (v[i].kind == Arg::kTensor) refuse_shared_operand(v[0].tensor, v[i].tensor);
+}
+
+void refuse_shared_arguments(PyObject **slots, int n) {
+  const TensorPtr self = unwrap(slots[0]);
+  check_inplace(self, false);
+  for (int i = 1; i < n; ++i)
+    if (is_tensor(slots[i])) refuse_shared_operand(self, unwrap(slots[i]));
+}
+
+static void warn_expanded(const Op &op, const TensorPtr &self) {
+  const Tensor v = geometry_of(self);
+  bool expanded = false;
+  for (int d = 0; d < v.ndim; ++d) expanded = expanded || (v.strides[d] == 0 && v.sizes[d] > 1);
+  if (!expanded) return;
+  const std::string message = text("Use of ", op.name,
+                                   "_ on expanded tensors is deprecated. Please clone() the tensor before performing "
+                                   "this operation. This also applies to advanced indexing.");
+  if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) < 0) throw PythonError{};
 }
 
 static void check_result_cast(DType from, DType to) {
@@ -502,10 +520,12 @@ Ref run_inplace(Op &op, Operand *v, PyObject **slots) {
   const int n = static_cast<int>(op.params.size());
   const TensorPtr self = v[0].tensor;
   const bool recorded = anything_requires_grad(v, n);
-  if (op.writes_expanded)
+  if (op.writes_expanded) {
+    if (rare_facts(op).warns_expanded) warn_expanded(op, self);
     check_history(self, recorded);
-  else
+  } else {
     check_inplace(self, recorded);
+  }
   if (op.separate_operands) refuse_shared_operands(v, n);
   const DType self_dtype = from_ms(self->data_type());
   Operands copy(v, n);

@@ -185,18 +185,40 @@ MSA_POINTWISE_KERNEL(IndexPut) {  // input, indices, values, accumulate
 MSA_KERNEL_ALIAS(InplaceIndexPut, IndexPut)
 MSA_KERNEL_ALIAS(InnerInplaceIndexPut, IndexPut)
 
+// PyTorch's errors for positions in a tensor without elements, which differ from those in other tensors.
+void check_select_of_nothing(Call &c, int64_t size, const Tensor &index) {
+  if (index.numel == 0) return;
+  check(size > 0, "index_select(): self indexing axis dim should be positive");
+  const Tensor flat = c.cast(at_least_1d(index), DType::I64);
+  for (int64_t i = 0; i < flat.numel; ++i)
+    check(flat.ptr<int64_t>()[i] >= 0 && flat.ptr<int64_t>()[i] < size,
+          "INDICES element is out of DATA bounds, id=", flat.ptr<int64_t>()[i], " axis_dim=", size);
+}
+
 MSA_KERNEL(IndexSelect) {  // input, dim, index
   const Tensor &x = c.in(0);
   const Tensor x1 = at_least_1d(x);
-  const IndexPlan p = plan_index_dim(c, x1, wrap_dim(c.integer(1), x.ndim), c.in(2), "index_select");
+  const int64_t dim = wrap_dim(c.integer(1), x.ndim);
+  if (x.ndim > 1 && x.numel == 0) check_select_of_nothing(c, x.sizes[dim], c.in(2));
+  const IndexPlan p = plan_index_dim(c, x1, dim, c.in(2), "index_select");
   if (x.ndim == 0)
     check(p.count == 1, "index_select(): Index to scalar can have only 1 value, got ", p.count, " value(s)");
   index_load(p, x1, x.ndim ? c.out(0, x.dtype, p.shape) : at_least_1d(c.out(0, x.dtype, Dims{})));
 }
 
+[[noreturn]] void refuse_source(const Tensor &x, const Tensor &source) {
+  fail("source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ",
+       x.shape(), " source.shape = ", source.shape());
+}
+
 // Returns the source as contiguous [outer][B][inner] in the type of the destination.
 Tensor source_rows(Call &c, const IndexPlan &p, const Tensor &x, int64_t dim, const Tensor &source, const char *op) {
   const Tensor s = at_least_1d(source);
+  const bool add = std::strcmp(op, "index_add") == 0;
+  if (add && s.sizes[dim < s.ndim ? dim : 0] != p.count)
+    fail("index_add_(): Number of indices (", p.count, ") should be equal to source.size(dim): (",
+         s.sizes[dim < s.ndim ? dim : 0], "), for dim: ", dim);
+  if (add && s.shape() != p.shape) refuse_source(x, source);
   if (s.sizes[dim < s.ndim ? dim : 0] != p.count)
     throw IndexError(text(op, "_(): Number of indices (", p.count, ") should be equal to source.size(dim): (",
                           s.sizes[dim < s.ndim ? dim : 0], "), for dim: ", dim));
@@ -224,6 +246,7 @@ MSA_POINTWISE_KERNEL(IndexAddExt) {  // input, dim, index, source, alpha
     fail("index_add_(): self (", dtype_name(o.dtype), ") and source (", dtype_name(c.in(3).dtype),
          ") must have the same scalar type");
   const IndexPlan p = plan_index_dim(c, o, dim, c.in(2), "index_add");
+  if (c.in(0).ndim != c.in(3).ndim) refuse_source(c.in(0), c.in(3));
   Tensor s = source_rows(c, p, o, dim, c.in(3), "index_add");
   const bool scaled = c.has(4) && c.scalar(4).to<c128>() != c128(1);
   if (scaled) {

@@ -139,9 +139,13 @@ IndexPlan plan_index(Call &c, const Tensor &x, const std::vector<Tensor> &indice
 
 IndexPlan plan_index_dim(Call &c, const Tensor &x, int64_t dim, const Tensor &index, const char *op) {
   IndexPlan p;
-  const bool select = std::strcmp(op, "index_select") == 0;
-  if (index.ndim > 1) throw IndexError(text(op, "(): Index is supposed to be a vector, but got dim: ", index.ndim));
-  if (index.dtype != DType::I64 && index.dtype != DType::I32) fail(op, "(): Expected dtype int32 or int64 for index");
+  const bool select = std::strcmp(op, "index_select") == 0, add = std::strcmp(op, "index_add") == 0;
+  if (index.ndim > 1)
+    throw IndexError(text(op, add ? "_" : "", "(): Index is supposed to be a vector, but got dim: ", index.ndim));
+  if (index.dtype != DType::I64 && index.dtype != DType::I32) {
+    if (add) fail("index_add_(): Expected dtype int32/int64 for index but got: ", dtype_name(index.dtype));
+    fail(op, "(): Expected dtype int32 or int64 for index");
+  }
   const int64_t item = item_size(x.dtype), size = x.sizes[dim], step = x.strides[dim] * item;
   for (int d = 0; d < dim; ++d) p.outer.push(x.sizes[d], x.strides[d] * item);
   for (int d = static_cast<int>(dim) + 1; d < x.ndim; ++d) p.inner.push(x.sizes[d], x.strides[d] * item);
@@ -154,6 +158,7 @@ IndexPlan plan_index_dim(Call &c, const Tensor &x, int64_t dim, const Tensor &in
   for (int64_t b = 0; b < p.count; ++b) {
     if (v[b] < 0 || v[b] >= size) {
       if (select) throw IndexError("index out of range in self");
+      if (add) fail("index ", v[b], " is out of bounds for dimension ", dim, " with size ", size);
       out_of_bounds(v[b], dim, size);
     }
     offsets[b] = v[b] * step;
