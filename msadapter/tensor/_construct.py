@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 
+from .._host.warn import warn_once
 from .._values import dtype as dtypes
 from .._values.base import _C, Base, place
 from ..ops._declare import t
@@ -55,6 +56,17 @@ def from_numpy(array):
     """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    if not array.flags.writeable:
+        warn_once(
+            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to "
+            "this tensor will result in undefined behavior. You may want to copy the array to protect its data or make it "
+            "writable before converting it to a tensor.",
+            stacklevel=2,
+        )
+    return _shared_with(array)
+
+
+def _shared_with(array):
     dtype = _FROM_NUMPY.get(array.dtype)
     if dtype is None:
         raise TypeError(
@@ -206,8 +218,10 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
             stacklevel=2,
         )
         out = data.detach().to(dtype=dtype, device=device, copy=True)
+    elif _is_storage(data):
+        out = place(_of_storage(data, dtype), device)
     elif isinstance(data, (np.ndarray, np.generic)):
-        out = from_numpy(np.array(data, order="C", copy=True))
+        out = _shared_with(np.array(data, order="C", copy=True))
         out = out if dtype is None else out.to(dtype)
         out = place(out, device)
     else:
@@ -218,6 +232,22 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     if requires_grad:
         out.requires_grad = True
     return out
+
+
+def _is_storage(data) -> bool:
+    return hasattr(data, "untyped")
+
+
+def _of_storage(data, dtype):
+    """Return a tensor with the elements of a storage. The bytes of one without a dtype are taken as integers."""
+    if data.untyped() is not data:  # a storage with a dtype
+        if dtype not in (None, data.dtype):
+            wanted, got = (d.storage_name.removesuffix("Storage") for d in (dtype, data.dtype))
+            raise RuntimeError(f"Expected a Storage of type {wanted} or an UntypedStorage, but got {got}")
+        dtype = data.dtype
+    dtype = dtype or dtypes.ALL["int64"]
+    count = data.nbytes() // dtype.itemsize
+    return _C.raw_view(data.untyped()._holder, (count,), (1,), 0, dtype).clone()
 
 
 def _from_python(data, dtype):
@@ -273,7 +303,9 @@ def as_tensor(data, dtype=None, device=None):
     """Return ``data`` as a tensor. It is copied only if necessary."""
     if isinstance(data, Base):
         return data.to(dtype=dtype, device=device) if dtype is not None or device is not None else data
-    # arrays of other libraries and storages
+    if _is_storage(data):
+        return tensor(data, dtype=dtype, device=device)
+    # arrays of other libraries
     if hasattr(data, "__array__") and not isinstance(data, np.generic):
         data = np.asarray(data)
     if isinstance(data, np.ndarray) and data.dtype in _FROM_NUMPY and not any(s < 0 for s in data.strides):

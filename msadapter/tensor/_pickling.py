@@ -17,9 +17,11 @@ def reduce_tensor(tensor, protocol):
             "(e.g., putting it on the queue)."
         )
     state = {k: v for k, v in tensor.__dict__.items() if not k.startswith("_retain")}
+    # An object of its own, because a pickle writes the same object once: in PyTorch each tensor of a pickle has its storage.
+    storage = UntypedStorage(_holder=tensor.untyped_storage()._holder)
     return rebuild_tensor, (
         type(tensor),
-        tensor.untyped_storage(),
+        storage,
         tensor.dtype,
         tensor.storage_offset(),
         tuple(tensor.shape),
@@ -55,10 +57,7 @@ def deepcopy_tensor(self, memo):
         )
     if id(self) in memo:
         return memo[id(self)]
-    storage = self.untyped_storage()
-    copied = memo.get(("storage", storage._cdata))
-    if copied is None:
-        copied = memo[("storage", storage._cdata)] = storage.clone()
+    copied = copy.deepcopy(self.untyped_storage(), memo)
     new = _C.raw_view(copied._holder, self.shape, self.stride(), self.storage_offset(), self.dtype)
     new = _C.placed(new, _C.device_tag(self))
     new.__class__ = type(self)

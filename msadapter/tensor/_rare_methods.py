@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import numbers
 import warnings
 
 from .._host import extensions
 from .._values import dtype as dtypes
+from .._values.base import Base
+from .._values.layout import FORMATS
 
 _ABSENT = (
     "Could not run 'aten::{}' with arguments from the '{}' backend. This could be because the operator doesn't exist for "
@@ -59,13 +63,31 @@ def const_data_ptr(self) -> int:
     return self.data_ptr()
 
 
-def dim_order(self, ambiguity_check=False) -> tuple[int, ...]:
-    """Return the dims in the order of their strides, the largest first."""
-    if ambiguity_check is not False:
-        raise NotImplementedError(
-            "torch.Tensor.dim_order: ambiguity_check is not supported (docs/coverage.md)"
-        )
+def dim_order(self, ambiguity_check: bool | list = False) -> tuple[int, ...]:
+    """Return the dims in the order of their strides, the largest first.
+
+    ambiguity_check: whether strides that allow several orders are an error; or memory formats, of which such a tensor
+    must have exactly one.
+
+    Raises:
+        RuntimeError: the check fails.
+        TypeError: ``ambiguity_check`` is something else.
+    """
     stride, shape = self.stride(), self.shape
+    formats = [] if isinstance(ambiguity_check, bool) else ambiguity_check
+    if not isinstance(formats, list) or not all(
+        any(f is known for known in FORMATS.values()) for f in formats
+    ):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    several = 1 in shape or any(a == b for a, b in itertools.pairwise(stride))
+    if (
+        ambiguity_check is not False
+        and several
+        and sum(self.is_contiguous(memory_format=f) for f in formats) != 1
+    ):
+        raise RuntimeError(
+            "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
+        )
     return tuple(sorted(range(self.ndim), key=lambda d: (-stride[d], shape[d] == 1, d)))
 
 
@@ -86,12 +108,44 @@ def is_distributed(self) -> bool:
     return False
 
 
+def _by_element(name: str, self, others: dict, function):
+    """Replace every element in place by the function of it and of the elements of other tensors at its position."""
+    for argument, other in others.items():
+        if not isinstance(other, Base):
+            place = list(others).index(argument) + 1
+            raise TypeError(
+                f"{name}(): argument '{argument}' (position {place}) must be Tensor, not {type(other).__name__}"
+            )
+    if any(v.requires_grad for v in (self, *others.values())):
+        raise RuntimeError(
+            f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead."
+        )
+    for argument, other in others.items():
+        if other.dtype is not self.dtype:
+            raise TypeError(f"{name}: expected {self.type()} for '{argument}' (got {other.type()})")
+    columns = (v.expand_as(self).flatten().tolist() for v in (self, *others.values()))
+    results = [function(*row) for row in zip(*columns, strict=True)]
+    for value in results:
+        if not isinstance(value, complex if self.is_complex() else numbers.Real):
+            raise TypeError(f"must be real number, not {type(value).__name__}")
+    if not self.is_floating_point() and not self.is_complex():
+        results = [int(value) for value in results]
+    return self.copy_(self.new_tensor(results).reshape(self.shape))
+
+
+def apply_(self, function):
+    """Replace every element x by ``function(x)``, in place."""
+    return _by_element("apply_", self, {}, function)
+
+
+def map_(self, other, function):
+    """Replace every element by the function of it and of the element of ``other``, in place."""
+    return _by_element("map_", self, {"other": other}, function)
+
+
 def map2_(self, x, y, function):
     """Replace every element x of the tensor by ``function(x, element of x, element of y)``, in place."""
-    columns = (v.expand_as(self).flatten().tolist() for v in (self, x, y))
-    return self.copy_(
-        self.new_tensor([function(*row) for row in zip(*columns, strict=True)]).reshape(self.shape)
-    )
+    return _by_element("map2_", self, {"x": x, "y": y}, function)
 
 
 def module_load(self, other, assign=False):
@@ -172,6 +226,8 @@ METHODS = {
         dequantize,
         index,
         is_distributed,
+        apply_,
+        map_,
         map2_,
         module_load,
         resize,

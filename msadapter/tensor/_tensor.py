@@ -18,12 +18,13 @@ from .._values.device import device as Device
 from .._values.size import Size
 from ..ops._declare import namespaces, t
 from . import _gradient, _operators
-from ._arguments import check_bool, check_wide, dtype_from_type_name, parse_to
+from ._arguments import check_bool, dtype_from_type_name, parse_to
 from ._construct import as_numpy, as_tensor, contiguous_strides, from_numpy, tensor
 from ._legacy import legacy_new
 from ._pickling import deepcopy_tensor, reduce_tensor
 from ._printing import tensor_str
 from ._rare_methods import METHODS
+from ._resizing import METHODS as RESIZING
 from .storage import UntypedStorage
 from .typed_storage import TypedStorage
 
@@ -148,8 +149,8 @@ class Tensor(Plain, metaclass=_TensorMeta):
     mT = property(lambda self: _swapped(self, "mT"))
     H = property(lambda self: _swapped(self, "H").conj())
     mH = property(lambda self: _swapped(self, "mH").conj())
-    real = property(lambda self: t.real(self))
-    imag = property(lambda self: t.imag(self))
+    real = property(lambda self: t.real(self), lambda self, value: assign(t.real(self), value))
+    imag = property(lambda self: t.imag(self), lambda self, value: assign(t.imag(self), value))
     names = property(lambda self: (None,) * self.ndim)
     name = None
 
@@ -271,9 +272,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     # ---------------------------------------------------------------- storage
     def untyped_storage(self) -> UntypedStorage:
-        return UntypedStorage(
-            _holder=_C.raw_view(self, (_C.storage_nbytes(self),), (1,), 0, dtypes.ALL["uint8"])
-        )
+        return UntypedStorage.of(self)
 
     def storage(self) -> TypedStorage:
         return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
@@ -314,51 +313,6 @@ class Tensor(Plain, metaclass=_TensorMeta):
             )
         _C.strip_autograd(self)
         return self
-
-    def set_(self, source=None, storage_offset=0, size=None, stride=None):
-        _C.check_history(self)
-        check_wide("set_", storage_offset, size, stride)
-        self._take(source, storage_offset, size, stride)
-        _C.bump_version(self)
-        return self
-
-    def _take(self, source, storage_offset, size, stride):
-        """Replace the storage, sizes and strides of this tensor."""
-        if source is None:
-            source = _C.raw_empty((0,), None, self.dtype)
-        if isinstance(source, Tensor):
-            if size is None:
-                _C.set_geometry(self, source, source.shape, source.stride(), source.storage_offset())
-                return
-            base = source
-        else:
-            base = source.untyped()._holder if isinstance(source, TypedStorage) else source._holder
-            if size is None:
-                size = (source.nbytes() // self.dtype.itemsize,)
-        size = (size,) if isinstance(size, int) else tuple(size)
-        stride = contiguous_strides(size) if stride is None else tuple(stride)
-        self._make_room(base, size, stride, storage_offset)
-        _C.set_geometry(self, base, size, stride, storage_offset)
-
-    def _make_room(self, base, size, stride, offset):
-        """Enlarge the storage of ``base`` so that it holds these sizes and strides."""
-        need = _C.bytes_reached(size, stride, offset, self.dtype)
-        if need > _C.storage_nbytes(base):
-            _C.resize_storage(base, need)
-
-    def resize_(self, *size, memory_format=None):
-        size = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
-        if self.requires_grad:
-            raise RuntimeError("cannot resize variables that require grad")
-        if self.shape == size:
-            return self
-        strides = contiguous_strides(size)
-        self._make_room(self, size, strides, _C.storage_offset(self))
-        _C.set_geometry(self, self, size, strides, _C.storage_offset(self))
-        return self
-
-    def resize_as_(self, other, memory_format=None):
-        return self.resize_(other.shape)
 
     # ---------------------------------------------------------------- conversion
     def tolist(self):
@@ -525,22 +479,17 @@ class Tensor(Plain, metaclass=_TensorMeta):
     def new(self, *args, **kwargs):
         return legacy_new(args, kwargs, self.dtype, self.device)
 
-    def apply_(self, function):
-        array = self.detach().numpy()
-        array[...] = np.vectorize(function, otypes=[array.dtype])(array)
-        return self
-
-    def map_(self, other, function):
-        array = self.detach().numpy()
-        array[...] = np.vectorize(function, otypes=[array.dtype])(array, other.numpy())
-        return self
-
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
         return _default_torch_function(cls, function, types, args, kwargs or {})
 
 
 Tensor.__module__ = "torch"
+
+
+def assign(part, value) -> None:
+    """Write a tensor or a number into a view."""
+    t.copy_(part, value) if isinstance(value, Base) else t.fill_(part, value)
 
 
 def _number(tensor):
@@ -589,7 +538,7 @@ def install() -> None:
     for name, function in namespaces["Tensor"].items():
         if name not in Tensor.__dict__:
             setattr(Tensor, name, function)
-    for name, method in METHODS.items():
+    for name, method in (METHODS | RESIZING).items():
         setattr(Tensor, name, method)
     _operators.install(Tensor)
     _hide_methods_of(Base)

@@ -5,28 +5,67 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import weakref
 
 import numpy as np
 
 from .._values import dtype as dtypes
 from .._values.base import _C, device_of, place
-from .._values.device import accelerator
+from .._values.device import ACCELERATORS, META_TAG, accelerator
 from .._values.device import device as Device
 from . import _shared
+
+_living: weakref.WeakValueDictionary[int, UntypedStorage] = weakref.WeakValueDictionary()  # by identity
+_DEVICES = ("cpu", "meta", *ACCELERATORS)
+_NO_VALUES = "Not available for 'meta' device type"
+_NO_DATA = "Cannot copy out of meta tensor; no data!"
+
+
+def _bytes_of(values) -> np.ndarray:
+    """Return the bytes that a sequence of integers gives. RuntimeError for anything else."""
+    if not hasattr(values, "__len__") or not hasattr(values, "__getitem__") or hasattr(values, "dtype"):
+        raise RuntimeError(
+            f"torch.UntypedStorage(): Expected a sequence type, but got {type(values).__name__}"
+        )
+    for value in values:
+        if not isinstance(value, (int, np.integer)):
+            raise RuntimeError(
+                f"torch.UntypedStorage(): tried to construct a storage from a sequence ({type(values).__name__}), "
+                f"but one of the items was of type {type(value).__name__} instead of int"
+            )
+    return np.array([int(value) & 255 for value in values], dtype=np.uint8)
 
 
 class UntypedStorage:
     """The bytes of one or several tensors. Two storages are equal if they are the same memory."""
 
+    is_sparse = is_sparse_csr = is_hpu = False
+    filename = None
+
     def __init__(self, size=0, *, device=None, _holder=None):
         if _holder is not None:
             self._holder = _holder
+            return
+        if device is not None and Device(device).type not in _DEVICES:
+            raise RuntimeError(
+                f"torch.UntypedStorage(): Storage device not recognized: {Device(device).type}"
+            )
+        if isinstance(size, int):
+            made = _C.raw_empty((size,), None, dtypes.ALL["uint8"])
         else:
-            if isinstance(size, int):
-                made = _C.raw_empty((size,), None, dtypes.ALL["uint8"])
-            else:
-                made = UntypedStorage.from_numpy(np.array(list(size), dtype=np.uint8))._holder
-            self._holder = made if device is None else place(made, device)
+            made = UntypedStorage.from_numpy(_bytes_of(size))._holder
+        self._holder = made if device is None else place(made, device)
+
+    @staticmethod
+    def of(tensor) -> UntypedStorage:
+        """Return the storage of a tensor. As long as the object lives, it is the same one for all tensors on this memory."""
+        key = _C.storage_id(tensor)
+        found = _living.get(key)
+        if found is None:
+            byte = dtypes.ALL["uint8"]
+            found = UntypedStorage(_holder=_C.raw_view(tensor, (_C.storage_nbytes(tensor),), (1,), 0, byte))
+            _living[key] = found
+        return found
 
     @staticmethod
     def from_numpy(array) -> UntypedStorage:
@@ -75,7 +114,10 @@ class UntypedStorage:
     size = __len__ = nbytes
 
     def data_ptr(self) -> int:
-        return _C.storage_ptr(self._holder)
+        return 0 if self._is_meta() else _C.storage_ptr(self._holder)
+
+    def _is_meta(self) -> bool:
+        return _C.device_tag(self._holder) == META_TAG
 
     @property
     def _cdata(self) -> int:
@@ -95,6 +137,8 @@ class UntypedStorage:
 
     def _numpy(self):
         """Return a uint8 array that shares memory with the storage, or a copy of an accelerator's memory."""
+        if self._is_meta():
+            raise NotImplementedError(_NO_VALUES)
         if _C.in_device_memory(self._holder):
             return self.cpu()._numpy()
         n = self.nbytes()
@@ -121,13 +165,15 @@ class UntypedStorage:
         Raises:
             RuntimeError: the memory is shared with other processes.
         """
-        if self.device.type == "cpu" and self.is_shared():
+        if not self.resizable():
             raise RuntimeError("Trying to resize storage that is not resizable")
         _C.resize_storage(self._holder, int(nbytes))
         return self
 
     def copy_(self, source, non_blocking=None) -> UntypedStorage:
-        n = min(self.nbytes(), source.nbytes())
+        if source._is_meta() and not self._is_meta():
+            raise NotImplementedError(_NO_DATA)
+        n = 0 if self._is_meta() else min(self.nbytes(), source.nbytes())
         if n:
             byte = dtypes.ALL["uint8"]
             to, given = (_C.raw_view(x._holder, (n,), (1,), 0, byte) for x in (self, source))
@@ -137,7 +183,9 @@ class UntypedStorage:
     def clone(self) -> UntypedStorage:
         if _C.in_device_memory(self._holder):
             return UntypedStorage(_holder=_C.copied_to(self._bytes(), _C.device_tag(self._holder)))
-        return UntypedStorage(self.nbytes()).copy_(self)
+        return UntypedStorage(self.nbytes(), device=self.device if self._is_meta() else None).copy_(self)
+
+    __copy__ = clone
 
     def fill_(self, value: int) -> UntypedStorage:
         self[:] = value
@@ -151,6 +199,8 @@ class UntypedStorage:
         return int(item) if np.isscalar(item) else UntypedStorage.from_numpy(np.ascontiguousarray(item))
 
     def __setitem__(self, index, value):
+        if self._is_meta():
+            return
         array = self._numpy()
         array[index] = value
         self._write_back(array)
@@ -163,6 +213,8 @@ class UntypedStorage:
 
     def cpu(self) -> UntypedStorage:
         """Return the storage itself if the host can read it, otherwise a copy in the host's memory."""
+        if self._is_meta():
+            raise NotImplementedError(_NO_DATA)
         if not _C.in_device_memory(self._holder):
             return self
         return UntypedStorage(_holder=_C.copied_to(self._bytes(), 0))
@@ -175,7 +227,7 @@ class UntypedStorage:
 
     def is_shared(self) -> bool:
         """Return whether other processes can map this memory; see `share_memory_`."""
-        return _shared.is_shared(self)
+        return not self._is_meta() and _shared.is_shared(self)
 
     def is_pinned(self, device=None) -> bool:
         """Return whether the bytes are in pinned memory of the host."""
@@ -183,14 +235,53 @@ class UntypedStorage:
 
     def share_memory_(self) -> UntypedStorage:
         """Move the bytes to memory that other processes can map. All tensors on this storage move with it."""
+        self._refuse_sharing("_share_fd_")
         _shared.share(self)
         return self
+
+    def _refuse_sharing(self, name: str) -> None:
+        if self._is_meta():
+            raise RuntimeError(f"{name}: only available on CPU")
+
+    def _share_fd_cpu_(self):
+        self._refuse_sharing("_share_fd_")
+        raise NotImplementedError("UntypedStorage._share_fd_cpu_ is not supported (docs/coverage.md)")
+
+    def _share_filename_cpu_(self):
+        self._refuse_sharing("_share_filename_")
+        raise NotImplementedError("UntypedStorage._share_filename_cpu_ is not supported (docs/coverage.md)")
+
+    def _write_file(self, file, is_real_file: bool, save_size: bool, element_size: int) -> None:
+        """Write the bytes to a file, with the number of elements in front of them if ``save_size`` is set."""
+        content = memoryview(self.cpu()._numpy())
+        if save_size:
+            file.write((self.nbytes() // element_size).to_bytes(8, "little"))
+        file.write(content)
+
+    def byteswap(self, dtype) -> None:
+        """Turn the order of the bytes of each number round, in place. The two parts of a complex number count as numbers."""
+        size = dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
+        array = self._numpy()
+        array[:] = array.reshape(-1, size)[:, ::-1].reshape(-1)
+        self._write_back(array)
 
     def untyped(self) -> UntypedStorage:
         return self
 
     def resizable(self) -> bool:
-        return True
+        return self._is_meta() or self.device.type != "cpu" or not self.is_shared()
+
+    def type(self, dtype=None, non_blocking=False):
+        if dtype is not None:
+            raise NotImplementedError("UntypedStorage.type: dtype is not supported (docs/coverage.md)")
+        return "torch.storage.UntypedStorage"
+
+    def new(self) -> UntypedStorage:
+        """Return an empty storage on the same device."""
+        return UntypedStorage(0, device=None if self.device.type == "cpu" else self.device)
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
 
     def get_device(self) -> int:
         return -1 if self.device.type == "cpu" else self.device.index
@@ -229,7 +320,7 @@ class UntypedStorage:
         return UntypedStorage.from_numpy(taken)
 
     def __repr__(self) -> str:
-        rows = "".join(f" {value}\n" for value in self.tolist())
+        rows = "...\n" if self._is_meta() else "".join(f" {value}\n" for value in self.tolist())
         return f"{rows}[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
 
     def element_size(self) -> int:
@@ -239,9 +330,12 @@ class UntypedStorage:
         return _rebuild_storage, (bytes(self._numpy()),)
 
     def __deepcopy__(self, memo):
-        if id(self) not in memo:
-            memo[id(self)] = self.clone()
-        return memo[id(self)]
+        copies = memo.setdefault(
+            "torch", {}
+        )  # by identity, because tensors on this memory look for the copy too
+        if self._cdata not in copies:
+            copies[self._cdata] = (self.clone(), self)  # which keeps the identity of this one
+        return copies[self._cdata][0]
 
 
 UntypedStorage.__module__ = "torch.storage"

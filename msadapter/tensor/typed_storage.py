@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
+
 from .._values import dtype as dtypes
 from .._values.base import _C
 from ._construct import tensor
 from .storage import UntypedStorage
 
-_NEW = (
-    "{}.__new__ received an invalid combination of arguments. Expected one of:\n * no arguments\n * (int size)\n"
+_EXPECTED = (
+    "{} received an invalid combination of arguments. Expected one of:\n * no arguments\n * (int size)\n"
     " * (Sequence data)\n * (*, UntypedStorage wrap_storage)\n{}"
 )
 
@@ -20,12 +23,26 @@ class TypedStorage:
     filename = None
 
     def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
-        self.dtype = dtype or _C.default_dtype()
+        function = "TypedStorage.__init__"
         if wrap_storage is None:
-            wrap_storage = _fresh(type(self), args, self.dtype)
-        elif not isinstance(wrap_storage, UntypedStorage):
-            raise TypeError(f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}")
-        self._untyped_storage = wrap_storage
+            self.dtype = dtype or _C.default_dtype()
+            self._untyped_storage = _fresh(function, args, self.dtype, device)
+            return
+        if args:
+            raise _refusal(function, "No positional arguments should be given when using 'wrap_storage'")
+        if dtype is None:
+            raise _refusal(function, "Argument 'dtype' must be specified")
+        if not isinstance(dtype, dtypes.dtype):
+            raise _refusal(function, f"Argument 'dtype' must be torch.dtype, not {type(dtype)}", TypeError)
+        if device is not None:
+            raise _refusal(function, "Argument 'device' should not be specified when 'wrap_storage' is given")
+        if not isinstance(wrap_storage, UntypedStorage):
+            raise _refusal(
+                function,
+                f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}",
+                TypeError,
+            )
+        self.dtype, self._untyped_storage = dtype, wrap_storage
 
     @classmethod
     def from_buffer(cls, *args, dtype=None, device=None, **kwargs):
@@ -64,6 +81,13 @@ class TypedStorage:
 
     _data_ptr = data_ptr
 
+    @property
+    def _cdata(self) -> int:
+        return self._untyped_storage._cdata
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
     def resize_(self, size: int) -> None:
         """Change the size to ``size`` elements."""
         self._untyped_storage.resize_(size * self.dtype.itemsize)
@@ -91,6 +115,15 @@ class TypedStorage:
     def is_pinned(self, device=None) -> bool:
         return self._untyped_storage.is_pinned(device)
 
+    def _share_fd_cpu_(self):
+        return self._untyped_storage._share_fd_cpu_()
+
+    def _share_filename_cpu_(self):
+        return self._untyped_storage._share_filename_cpu_()
+
+    def _write_file(self, file, is_real_file: bool, save_size: bool, element_size: int) -> None:
+        self._untyped_storage._write_file(file, is_real_file, save_size, element_size)
+
     def share_memory_(self) -> TypedStorage:
         self._untyped_storage.share_memory_()
         return self
@@ -98,7 +131,12 @@ class TypedStorage:
     def _tensor(self):
         return _C.raw_view(self._untyped_storage._holder, (self.size(),), (1,), 0, self.dtype)
 
+    def _check_values(self) -> None:
+        if self.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
+
     def tolist(self) -> list:
+        self._check_values()
         return self._tensor().tolist()
 
     def __iter__(self):
@@ -108,7 +146,8 @@ class TypedStorage:
         if isinstance(index, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
         if not isinstance(index, int):
-            raise RuntimeError(f"can't index a {type(self).__name__} with {type(index)}")
+            raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
+        self._check_values()
         if not -self.size() <= index < self.size():
             raise IndexError(f"index {index} out of range for storage of size {self.size()}")
         return self._tensor()[index].item()
@@ -116,16 +155,20 @@ class TypedStorage:
     def __setitem__(self, index, value):
         if not isinstance(index, (int, slice)):
             raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
+        if isinstance(value, (TypedStorage, UntypedStorage)):
+            raise RuntimeError(f"cannot set item with value type {type(value)}")
         self._tensor()[index] = value
 
     def fill_(self, value) -> TypedStorage:
-        self._tensor().fill_(value)
+        self[:] = value
         return self
 
     def copy_(self, source, non_blocking=None) -> TypedStorage:
         """Copy the elements of another storage. An UntypedStorage is copied as bytes."""
         if isinstance(source, UntypedStorage):
             self._untyped_storage.copy_(source)
+        elif source.device.type == "meta" and self.device.type != "meta":
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         else:
             self._tensor().copy_(source._tensor())
         return self
@@ -158,7 +201,8 @@ class TypedStorage:
         return self._to(dtype if isinstance(dtype, dtypes.dtype) else dtype.dtype)
 
     def __repr__(self) -> str:
-        rows = "".join(f" {value}\n" for value in self.tolist()) or " \n"
+        values = [] if self.device.type == "meta" else self.tolist()
+        rows = "...\n" if self.device.type == "meta" else "".join(f" {value}\n" for value in values) or " \n"
         return f"{rows}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
 
     def __eq__(self, other) -> bool:
@@ -169,6 +213,12 @@ class TypedStorage:
 
     def __reduce__(self):
         return _rebuild, (self._untyped_storage, self.dtype)
+
+    def _deepcopy(self, memo) -> TypedStorage:
+        return copy.deepcopy(self, memo)
+
+    def _get_legacy_storage_class(self) -> type:
+        return storage_class(self.dtype)
 
     def __deepcopy__(self, memo):
         if id(self) not in memo:
@@ -213,18 +263,22 @@ for _name, _target in {
 TypedStorage.__module__ = "torch.storage"
 
 
-def _fresh(cls, args, dtype) -> UntypedStorage:
+def _refusal(function: str, reason: str, kind=RuntimeError) -> Exception:
+    return kind(_EXPECTED.format(function, reason))
+
+
+def _fresh(function: str, args, dtype, device) -> UntypedStorage:
     """Return the storage for the arguments of a constructor: nothing, a number of elements, or a sequence."""
     if len(args) > 1:
-        raise RuntimeError(_NEW.format(cls, "Too many positional arguments"))
-    if not args:
-        return UntypedStorage(0)
-    (given,) = args
+        raise _refusal(function, "Too many positional arguments")
+    (given,) = args or (0,)
     if isinstance(given, int) and not isinstance(given, bool):
-        return UntypedStorage(given * dtype.itemsize)
-    if isinstance(given, (TypedStorage, UntypedStorage)):
-        raise TypeError(_NEW.format(cls, f"Argument type not recognized: {type(given)}"))
-    return tensor(given, dtype=dtype).untyped_storage()
+        return UntypedStorage(given * dtype.itemsize, device=device)
+    if isinstance(given, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(given).__name__}'")
+    if not isinstance(given, Sequence):
+        raise _refusal(function, f"Argument type not recognized: {type(given)}", TypeError)
+    return tensor(given, dtype=dtype, device=device).untyped_storage()
 
 
 class _LegacyStorageMeta(type):
@@ -243,13 +297,32 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
 
     _device = None
 
-    def __new__(cls, *args, wrap_storage=None, _internal=False):
-        if wrap_storage is not None:
-            return TypedStorage(wrap_storage=wrap_storage, dtype=cls.dtype)
-        untyped = _fresh(cls, args, cls.dtype)
-        if cls._device is not None:
-            untyped._holder = _C.placed(untyped._holder, 1)
-        return TypedStorage(wrap_storage=untyped, dtype=cls.dtype)
+    def __new__(cls, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
+        if cls is _LegacyStorage:
+            raise RuntimeError("Only child classes of _LegacyStorage can be instantiated")
+        function = f"{cls}.__new__"
+        for name, value in (("device", device), ("dtype", dtype)):
+            if value is not None:
+                raise _refusal(function, f"Keyword argument '{name}' cannot be specified")
+        if wrap_storage is None:
+            untyped = _fresh(function, args, cls.dtype, None)
+            if cls._device is not None:
+                untyped._holder = _C.placed(untyped._holder, 1)
+            return TypedStorage(wrap_storage=untyped, dtype=cls.dtype)
+        if args:
+            raise _refusal(function, "No positional arguments should be given when using 'wrap_storage'")
+        if not isinstance(wrap_storage, UntypedStorage):
+            raise _refusal(
+                function,
+                f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}",
+                TypeError,
+            )
+        if wrap_storage.device.type != (cls._device or "cpu"):
+            raise _refusal(
+                function,
+                f"Device of 'wrap_storage' must be {cls._device or 'cpu'}, but got {wrap_storage.device.type}",
+            )
+        return TypedStorage(wrap_storage=wrap_storage, dtype=cls.dtype)
 
 
 _classes: dict = {}  # the storage classes by dtype

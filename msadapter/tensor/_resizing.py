@@ -1,0 +1,105 @@
+"""Methods of Tensor that give a tensor another storage, or other sizes and strides on its own."""
+
+from __future__ import annotations
+
+from .._values import determinism
+from .._values.base import _C, Base
+from ._arguments import check_wide
+from ._construct import contiguous_strides
+from ._legacy import C_NAMES
+from .storage import UntypedStorage
+from .typed_storage import TypedStorage
+
+
+def set_(self, source=None, storage_offset=0, size=None, stride=None):
+    """Take the storage of ``source``, a tensor or a storage, with these sizes and strides."""
+    _C.check_history(self)
+    check_wide("set_", storage_offset, size, stride)
+    _take(self, source, storage_offset, size, stride)
+    _C.bump_version(self)
+    return self
+
+
+def _check_dtype(self, source) -> None:
+    if isinstance(source, UntypedStorage) or source.dtype is self.dtype:
+        return
+    wanted = C_NAMES[self.dtype]
+    if isinstance(source, Base):
+        raise RuntimeError(
+            f"Could not set tensor of type {C_NAMES[source.dtype]} to a tensor of type {wanted}"
+        )
+    raise RuntimeError(
+        f"Expected a Storage of type {wanted} or an UntypedStorage, but got type "
+        f"{source.dtype.storage_name.removesuffix('Storage')} for argument 1 'storage'"
+    )
+
+
+def _take(self, source, storage_offset, size, stride) -> None:
+    if source is None:
+        source = _C.raw_empty((0,), None, self.dtype)
+    _check_dtype(self, source)
+    if isinstance(source, Base):
+        if size is None:
+            _C.set_geometry(self, source, source.shape, source.stride(), source.storage_offset())
+            return
+        base = source
+    else:
+        base = source.untyped()._holder if isinstance(source, TypedStorage) else source._holder
+        if size is None:
+            size = (source.nbytes() // self.dtype.itemsize,)
+    size = (size,) if isinstance(size, int) else tuple(size)
+    given = () if stride is None else tuple(stride)
+    if stride is not None and len(given) != len(size):
+        raise RuntimeError(f"unequal size length ({len(size)}) and stride length ({len(given)})")
+    strides = contiguous_strides(size) if stride is None else given
+    # PyTorch enlarges the storage only for a tensor that gets other sizes or strides.
+    if self.shape == size and (stride is None or self.stride() == strides):
+        _check_room(self, base, size, given, storage_offset)
+    _make_room(self, base, size, strides, storage_offset)
+    _C.set_geometry(self, base, size, strides, storage_offset)
+
+
+def _check_room(self, base, size, stride, offset) -> None:
+    """RuntimeError if the storage of ``base`` is too small for these sizes and strides."""
+    need = _C.bytes_reached(size, stride or contiguous_strides(size), offset, self.dtype)
+    have = _C.storage_nbytes(base)
+    if need > have:
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
+            f"{self.dtype.itemsize} requiring a storage size of {need} are out of bounds for storage of size {have}"
+        )
+
+
+def _make_room(self, base, size, stride, offset) -> None:
+    """Enlarge the storage of ``base`` so that it holds these sizes and strides."""
+    need, have = _C.bytes_reached(size, stride, offset, self.dtype), _C.storage_nbytes(base)
+    if need <= have:
+        return
+    if not UntypedStorage.of(base).resizable():
+        raise RuntimeError("Trying to resize storage that is not resizable")
+    _C.resize_storage(base, need)
+    if determinism.fills_memory():
+        first = -(-have // self.dtype.itemsize)
+        count = need // self.dtype.itemsize - first
+        determinism.fill(_C.raw_view(base, (count,), (1,), first, self.dtype))
+
+
+def resize_(self, *size, memory_format=None):
+    """Change the sizes in place. The elements that fit are kept, and the memory is enlarged if necessary."""
+    size = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
+    if self.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    if self.shape == size:
+        return self
+    strides = contiguous_strides(size)
+    _make_room(self, self, size, strides, _C.storage_offset(self))
+    _C.set_geometry(self, self, size, strides, _C.storage_offset(self))
+    return self
+
+
+def resize_as_(self, other, memory_format=None):
+    """Give the tensor the sizes of another one."""
+    return self.resize_(other.shape)
+
+
+METHODS = {f.__name__: f for f in (set_, resize_, resize_as_)}
