@@ -125,8 +125,10 @@ class GradScaler:
                     if not allow_fp16 and str(grad.dtype) == "torch.float16":
                         raise ValueError("Attempting to unscale FP16 gradients.")
                     if grad.is_sparse:
-                        grad = grad.coalesce()._values()
-                    flag = found.setdefault(str(grad.device), found_inf.to(grad.device, copy=True))
+                        if str(grad.dtype) == "torch.float16":  # sums of values at one place may overflow
+                            param.grad = grad = grad.coalesce()
+                        grad = grad._values()
+                    flag = found.setdefault(grad.device, found_inf.to(grad.device, copy=True))
                     ops._amp_foreach_non_finite_check_and_unscale_([grad], flag, inv_scale)
         return found
 
@@ -179,6 +181,13 @@ class GradScaler:
     def _step_with_scale(self, optimizer, state, args, kwargs):
         """Call an optimizer that unscales and skips by itself. It gets grad_scale and found_inf."""
         if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            warnings.warn(
+                "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. In the near future "
+                "GradScaler registers `grad_scale: Tensor` and `found_inf: Tensor` to the passed optimizer and let the optimizer "
+                "use them directly.",
+                FutureWarning,
+                stacklevel=3,
+            )
             return optimizer.step(*args, **{**kwargs, "grad_scaler": self})
         unscaled = state["stage"] is OptState.UNSCALED
         if not unscaled:

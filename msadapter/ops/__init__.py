@@ -61,6 +61,7 @@ FAMILIES = (
     "nn_ctc",
     "nn_bags",
     "nn_unpool",
+    "nn_antialias",
     "nn_resize",
     "nn_grouped",
     "nn_multihead",

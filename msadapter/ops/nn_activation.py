@@ -9,7 +9,7 @@ import math
 
 from .._values.limits import finfo
 from . import _on_npu
-from ._declare import composite, op, t
+from ._declare import composite, op, raw, t
 
 # ---- relu and the piecewise linear ones
 op(
@@ -51,6 +51,7 @@ op(
     forms="fi",
     grad={"self": lambda g, self, threshold: t._threshold_backward(g, self, threshold)},
     pointwise=True,
+    writes_expanded=True,
 )
 op(
     "_threshold_backward(Tensor grad, Tensor self, Scalar threshold) -> Tensor",
@@ -148,7 +149,7 @@ op(
 )
 def leaky_relu(input, negative_slope, inplace):
     """x where x > 0, and `negative_slope * x` elsewhere."""
-    return (t._leaky_relu_ if inplace else t._leaky_relu)(input, negative_slope)
+    return leaky_relu_(input, negative_slope) if inplace else t._leaky_relu(input, negative_slope)
 
 
 @composite(
@@ -165,7 +166,7 @@ def rrelu(input, lower, upper, training, inplace):
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
-        return (t._leaky_relu_ if inplace else t._leaky_relu)(input, (lower + upper) / 2)
+        return leaky_relu(input, (lower + upper) / 2, inplace)
     # As in PyTorch, random numbers are drawn only for elements that use them, in double precision.
     falls = input <= 0
     drawn = input.new_empty([int(falls.sum().item())]).double().uniform_(lower, upper).to(input.dtype)
@@ -392,7 +393,7 @@ _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 )
 def elu(input, alpha, inplace):
     """x where x > 0, and `alpha * (exp(x) - 1)` elsewhere."""
-    return (t._elu_ if inplace else t._elu)(input, alpha)
+    return elu_(input, alpha) if inplace else t._elu(input, alpha)
 
 
 @composite(
@@ -416,14 +417,39 @@ def celu(input, alpha, inplace):
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)), which is continuously differentiable for every alpha."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return (t._scaled_elu_ if inplace else t._scaled_elu)(input, alpha, 1.0, 1.0 / alpha)
+    if not inplace:
+        return t._scaled_elu(input, alpha, 1.0, 1.0 / alpha)
+    return _without_negative_slope(t._scaled_elu_(input, alpha, 1.0, 1.0 / alpha), alpha, "elu")
 
 
 # ---- in-place functions that exist beside the `inplace` argument
+@op(
+    "_refuse_backward(Tensor self, str name) -> Tensor",
+    forms="fi",
+    grad={"self": lambda g, name: _refuse_negative_slope(name)},
+    node="NegativeSlopeBackward0",
+)
+def _refuse_backward(self, name):
+    """Return a copy whose gradient is an error."""
+    return raw.Clone(self)
+
+
+def _refuse_negative_slope(name):
+    raise RuntimeError(
+        f"In-place {name} backward calculation is triggered with a negative slope which is not supported. This is caused by "
+        "calling in-place forward function with a negative slope, please call out-of-place version instead."
+    )
+
+
+def _without_negative_slope(result, slope, name):
+    """Return the result of an in-place function. Its gradient is an error for a negative slope, as in PyTorch."""
+    return t._refuse_backward_(result, name) if slope < 0 and result.requires_grad else result
+
+
 @composite("nn.functional.elu_(Tensor input, float alpha=1.0) -> Tensor", forms="f")
 def elu_(input, alpha):
     """`elu`, in place."""
-    return t._elu_(input, alpha)
+    return _without_negative_slope(t._elu_(input, alpha), alpha, "elu")
 
 
 @composite("nn.functional.selu_(Tensor input) -> Tensor", forms="f", aliases=("selu_",))
@@ -451,7 +477,7 @@ def relu_(input):
 @composite("nn.functional.leaky_relu_(Tensor input, Scalar negative_slope=0.01) -> Tensor", forms="f")
 def leaky_relu_(input, negative_slope):
     """`leaky_relu`, in place."""
-    return t._leaky_relu_(input, negative_slope)
+    return _without_negative_slope(t._leaky_relu_(input, negative_slope), negative_slope, "leakyReLu")
 
 
 @composite(

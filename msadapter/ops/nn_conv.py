@@ -298,7 +298,7 @@ op(
 )
 def unfold(input, kernel_size, dilation, padding, stride):
     """Return sliding blocks of (N, C, H, W) as columns (N, C * elements of a block, positions)."""
-    if input.dim() not in (3, 4):
+    if input.dim() not in (3, 4) or 0 in input.shape[-3:]:
         raise RuntimeError(
             "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but "
             f"got: {list(input.shape)}"
@@ -306,6 +306,20 @@ def unfold(input, kernel_size, dilation, padding, stride):
     x = input if input.dim() == 4 else input.unsqueeze(0)
     y = t._im2col(x, *_sliding(kernel_size, dilation, padding, stride))
     return y if input.dim() == 4 else y.squeeze(0)
+
+
+def _check_blocks(output_size, kernel_size, dilation, padding, stride) -> None:
+    """RuntimeError if a dim of the image has no place for a block."""
+    given = [tuple(_spread(v, 2, "size")) for v in (output_size, kernel_size, dilation, padding, stride)]
+    counts = [
+        (n + 2 * p - d * (k - 1) - 1) // s + 1 if s else 1 for n, k, d, p, s in zip(*given, strict=True)
+    ]
+    if min(counts) < 1:
+        size, kernel, gaps, border, step = given
+        raise RuntimeError(
+            f"Given output_size={size}, kernel_size={kernel}, dilation={gaps}, padding={border}, stride={step}, calculated "
+            f"shape of the array of sliding blocks as {tuple(counts)}, which is too small (non-positive)"
+        )
 
 
 @composite(
@@ -322,6 +336,7 @@ def fold(input, output_size, kernel_size, dilation, padding, stride):
             f"but got: {list(input.shape)}"
         )
     x = input if input.dim() == 3 else input.unsqueeze(0)
+    _check_blocks(output_size, kernel_size, dilation, padding, stride)
     y = t._col2im(
         x, _spread(output_size, 2, "output_size"), *_sliding(kernel_size, dilation, padding, stride)
     )
@@ -350,11 +365,19 @@ def pixel_shuffle(input, upscale_factor):
             f"input.size(-3)={c} is not divisible by {r * r}"
         )
     n = math.prod(lead)
-    return (
+    out = (
         input.reshape(n, c // (r * r), r, r, h, w)
         .permute(0, 1, 4, 2, 5, 3)
         .reshape(*lead, c // (r * r), h * r, w * r)
     )
+    return _in_format_of(input, out)
+
+
+def _in_format_of(input, out):
+    """Return ``out`` with its channels last in memory if those of ``input`` are."""
+    last = FORMATS["channels_last"]
+    kept = input.dim() == 4 and not input.is_contiguous() and input.is_contiguous(memory_format=last)
+    return out.contiguous(memory_format=last) if kept else out
 
 
 @composite(
@@ -380,11 +403,12 @@ def pixel_unshuffle(input, downscale_factor):
                 f"={n} is not divisible by {r}"
             )
     n = math.prod(lead)
-    return (
+    out = (
         input.reshape(n, c, h // r, r, w // r, r)
         .permute(0, 1, 3, 5, 2, 4)
         .reshape(*lead, c * r * r, h // r, w // r)
     )
+    return _in_format_of(input, out)
 
 
 @composite(

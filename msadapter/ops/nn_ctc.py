@@ -7,7 +7,9 @@ from .._values.dtype import ALL
 from ._declare import composite, t
 
 
-def _lengths(values, device):
+def _lengths(values, device, name):
+    if isinstance(values, Base) and (values.is_floating_point() or values.is_complex()):
+        raise RuntimeError(f"{name} must be integral")
     return (
         values.to(device, ALL["int64"])
         if isinstance(values, Base)
@@ -46,8 +48,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction
         log_probs = log_probs.unsqueeze(1)
         targets = targets.unsqueeze(0) if targets.dim() == 1 else targets
     device = log_probs.device
-    input_lengths = _lengths(input_lengths, device).reshape(-1)
-    target_lengths = _lengths(target_lengths, device).reshape(-1)
+    input_lengths = _lengths(input_lengths, device, "input_lengths").reshape(-1)
+    target_lengths = _lengths(target_lengths, device, "target_lengths").reshape(-1)
     steps, batch, classes = log_probs.shape
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")

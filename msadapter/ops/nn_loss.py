@@ -350,6 +350,21 @@ def _nll_loss(self, target, weight, reduction, ignore_index):
     return (raw.NLLLoss if self.dim() <= 2 else raw.NLLLoss2d)(self, target, weight, reduction, ignore_index)
 
 
+def _check_weight(input, weight):
+    """RuntimeError unless there is a weight for each class."""
+    if weight is None or input.dim() < 1:
+        return
+    classes = input.shape[1 if input.dim() > 1 else 0]
+    if weight.dim() == 1 and weight.numel() == classes:
+        return
+    if input.dim() > 2:
+        raise RuntimeError("weight tensor should be defined either for all or no classes")
+    raise RuntimeError(
+        f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: "
+        f"{list(weight.shape)}"
+    )
+
+
 def _check_target(input, target, what):
     if input.dim() < 1:
         raise RuntimeError("input tensor should be 1D or 2D")
@@ -362,6 +377,8 @@ def _check_target(input, target, what):
             f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
             f"({target.shape[0] if target.dim() else 1})."
         )
+    if input.dim() == 2 and target.dim() > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if tuple(input.shape[2:]) != tuple(target.shape[1:]):
         expected = [input.shape[0], *input.shape[2:]]
         raise RuntimeError(f"Expected target size {expected}, got {list(target.shape)}")
@@ -382,6 +399,7 @@ def nll_loss(input, target, weight, size_average, ignore_index, reduce, reductio
     if input.dim() < 1:
         raise ValueError("Expected 1 or more dimensions (got 0)")
     _check_target(input, target, "nll_loss")
+    _check_weight(input, weight)
     return t._nll_loss(input, target, weight, _CODES[reduction], ignore_index)[0]
 
 
@@ -447,7 +465,10 @@ def _with_probabilities(input, target, weight, reduction, smoothing):
     if reduction == "none":
         return loss.sum(dim)
     total = loss.sum()
-    return total if reduction == "sum" else total / max(input.numel() // classes, 1)
+    if reduction == "sum":
+        return total
+    count = input.numel() // classes if classes else 0
+    return total / count if count else total * float("nan")
 
 
 @composite(
@@ -468,13 +489,13 @@ def cross_entropy(input, target, weight, size_average, ignore_index, reduce, red
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if not label_smoothing > 0:  # as in PyTorch, a negative number and NaN smooth nothing
         label_smoothing = 0.0
-    dim = 1 if input.dim() > 1 else 0
-    if weight is not None and (weight.dim() != 1 or weight.numel() != input.shape[dim]):
-        raise RuntimeError(
-            f"cross_entropy: weight tensor should be defined either for all {input.shape[dim]} classes or no classes but "
-            f"got weight tensor of shape: {list(weight.shape)}"
-        )
     if input.shape == target.shape and target.is_floating_point():
+        dim = 1 if input.dim() > 1 else 0
+        if weight is not None and (weight.dim() != 1 or weight.numel() != input.shape[dim]):
+            raise RuntimeError(
+                f"cross_entropy: weight tensor should be defined either for all {input.shape[dim]} classes or no classes but "
+                f"got weight tensor of shape: {list(weight.shape)}"
+            )
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
         return _with_probabilities(input, target, weight, reduction, label_smoothing)
@@ -488,6 +509,7 @@ def cross_entropy(input, target, weight, size_average, ignore_index, reduce, red
             f"expected target dtype to be Long or Byte, but got {target.dtype.storage_name.removesuffix('Storage')}"
         )
     _check_target(input, target, "cross_entropy")
+    _check_weight(input, weight)
     shape = tuple(target.shape)
     if input.dim() == 1:
         input, target = input.unsqueeze(0), target.reshape(1)

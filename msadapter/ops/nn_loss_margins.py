@@ -25,6 +25,14 @@ def margin_ranking_loss(input1, input2, target, margin, size_average, reduce, re
     return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
+def _check_rows(input) -> None:
+    """RuntimeError unless the input is a vector or a matrix with columns."""
+    if input.dim() > 2 or 0 in input.shape[-1:]:
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}"
+        )
+
+
 @composite(
     "nn.functional.multi_margin_loss(Tensor input, Tensor target, float p=1, float margin=1.0, "
     "Tensor? weight=None, any size_average=None, any reduce=None, str reduction='mean') -> Tensor",
@@ -38,10 +46,14 @@ def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, re
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
+    _check_rows(input)
     rows = input if input.dim() == 2 else input.reshape(1, -1)
     index = target.reshape(-1, 1)
     if index.size(0) != rows.size(0):
-        raise RuntimeError(f"inconsistent target size, expected {rows.size(0)} but got {list(target.shape)}")
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
+            f"Expected target size [{rows.size(0)}], but got {list(target.shape)}. Input has shape {list(input.shape)}."
+        )
     gap = (margin - rows.gather(1, index) + rows).clamp_min(0)
     if p == 2:
         gap = gap * gap
@@ -49,7 +61,7 @@ def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, re
         gap = gap * weight.index_select(0, index.squeeze(1)).unsqueeze(1)
     own = t.zeros_like(gap, dtype=ALL["bool"]).scatter(1, index, True)
     loss = gap.masked_fill(own, 0).sum(1) / rows.size(1)
-    if reduction == "none" and input.dim() < 2:
+    if reduction == "none" and target.dim() == 0:
         return loss.squeeze(0)
     return reduced(loss, reduction)
 
@@ -66,6 +78,7 @@ def multilabel_margin_loss(input, target, size_average, reduce, reduction):
     The target classes of a row are its entries before the first -1.
     """
     reduction = chosen(size_average, reduce, reduction)
+    _check_rows(input)
     if input.size() != target.size():
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"

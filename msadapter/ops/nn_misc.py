@@ -225,6 +225,11 @@ def _check_border(x, pad, mode):
         raise NotImplementedError(
             "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now"
         )
+    if mode != "circular" and 0 in x.shape[x.dim() - dims - 1 :]:
+        raise RuntimeError(
+            f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "
+            f"for input, but got: {list(x.shape)}"
+        )
     for i in range(dims):
         n, before, after = x.shape[x.dim() - 1 - i], pad[2 * i], pad[2 * i + 1]
         if mode == "reflect" and (before >= n or after >= n):
@@ -271,7 +276,7 @@ def _pad_in_float32(input, pad, mode):
 
 def _extended(input, pad, mode):
     """Extend the last dims by their own elements, in the order of `mode`."""
-    out = input
+    out, copied = input, False
     for d, (before, after) in enumerate(_split_pads(input, pad)):
         # elements that are cut off are not part of the circle
         if mode == "circular" and (before < 0 or after < 0):
@@ -279,8 +284,8 @@ def _extended(input, pad, mode):
             before, after = max(0, before), max(0, after)
         if before or after:
             index = _border_index(out.shape[d], before, after, mode)
-            out = t.index_select(out, d, index.to(input.device))
-    return out.clone() if out is input else out
+            out, copied = t.index_select(out, d, index.to(input.device)), True
+    return out if copied else out.clone()
 
 
 # ---- sampling at the positions of a grid

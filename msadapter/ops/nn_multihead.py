@@ -260,12 +260,14 @@ def multi_head_attention_forward(
     if need_weights:
         context, weights = _weighted(q, k, v, mask, dropout_p)
         context = context.reshape(length * batch, embed_dim)
-        weights = weights.view(batch, num_heads, length, -1)
+        weights = weights.view(batch, num_heads, length, weights.size(-1))
         weights = weights.mean(1) if average_attn_weights else weights
     else:
-        context, weights = _fused(q, k, v, mask, dropout_p, hint_is_enough, batch), None
+        context, weights = _fused(q, k, v, mask, dropout_p, hint_is_enough, batch, num_heads), None
         context = context.reshape(batch * length, embed_dim)
-    output = functional.linear(context, out_proj_weight, out_proj_bias).view(length, batch, -1)
+    output = functional.linear(context, out_proj_weight, out_proj_bias).view(
+        length, batch, out_proj_weight.size(0)
+    )
     if batched:
         return output, weights
     return output.squeeze(1), None if weights is None else weights.squeeze(0)
@@ -300,15 +302,15 @@ def _weighted(q, k, v, mask, dropout_p):
     return t.bmm(weights, v).transpose(0, 1), weights
 
 
-def _fused(q, k, v, mask, dropout_p, is_causal, batch):
+def _fused(q, k, v, mask, dropout_p, is_causal, batch, heads):
     """Return the context (L, N, heads, head size) without computing the weights."""
 
     def four_dims(x):
-        return x.view(batch, -1, x.size(1), x.size(2))
+        return x.view(batch, heads, x.size(1), x.size(2))
 
     if mask is not None:
         single = mask.size(0) == 1 and mask.dim() == 3
-        mask = mask.unsqueeze(0) if single else mask.view(batch, -1, q.size(1), k.size(1))
+        mask = mask.unsqueeze(0) if single else mask.view(batch, heads, *mask.shape[-2:])
     attended = functional.scaled_dot_product_attention(
         four_dims(q), four_dims(k), four_dims(v), mask, dropout_p, is_causal
     )

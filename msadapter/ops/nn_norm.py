@@ -489,6 +489,8 @@ def _batch_norm_checked(input, weight, bias, running_mean, running_var, training
             raise RuntimeError(f"{name} should contain {channels} elements not {p.numel()}")
         if p is None and name.startswith("running") and not training:
             raise RuntimeError(f"running_{name[8:]} must be defined in evaluation mode")
+    if training and not input.numel():  # an empty batch does not change the running statistics
+        running_mean = running_var = None
     out = t._batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
     if training:
         for p in (running_mean, running_var):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+import numbers
 import warnings
 
-from .._values.dtype import ALL
+from .._values.base import Base
 from ._declare import composite, t
 from ._functional import functional
-from .view import make_tensor
 
 
 @composite(
@@ -56,6 +56,12 @@ def affine_grid(theta, size, align_corners):
             stacklevel=2,
         )
         align_corners = False
+    elif align_corners and 1 in size[2:]:
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. This is not an "
+            "intended use case of affine_grid. See the documentation of affine_grid for details.",
+            stacklevel=2,
+        )
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     spatial = len(size) - 2
@@ -98,55 +104,8 @@ _KERNELS = {
 _LINEAR = ("linear", "bilinear", "bicubic", "trilinear")
 
 
-def _tent(x):
-    return max(1 - abs(x), 0.0)
-
-
-def _cubic(x, a=-0.5):
-    x = abs(x)
-    if x < 1:
-        return ((a + 2) * x - (a + 3)) * x * x + 1
-    return (((x - 5) * x + 8) * x - 4) * a if x < 2 else 0.0
-
-
-def _filter_rows(size, target, scale, mode, align_corners):
-    """Return the weights (target, size) with which a filter as wide as the step between outputs averages the inputs."""
-    reach, kernel = {"bilinear": (1, _tent), "bicubic": (2, _cubic)}[mode]
-    if align_corners:
-        step = (size - 1) / (target - 1) if target > 1 else 0.0
-    else:
-        step = 1 / scale if scale else size / target
-    wide = max(step, 1.0)
-    rows = []
-    for i in range(target):
-        centre = step * (i + 0.5)
-        first = max(int(centre - reach * wide + 0.5), 0)
-        last = min(int(centre + reach * wide + 0.5), size)
-        row = [kernel((j - centre + 0.5) / wide) if first <= j < last else 0.0 for j in range(size)]
-        total = sum(row)
-        rows.append([w / total for w in row] if total else row)
-    return rows
-
-
-def _antialiased(input, sizes, scales, mode, align_corners):
-    """Resize the two spatial dims by filters, each as a product with a matrix of weights."""
-    if input.dtype == ALL["uint8"]:
-        raise NotImplementedError(
-            "torch.nn.functional.interpolate: antialias=True of uint8 is not supported (docs/coverage.md)"
-        )
-    if input.dtype not in (ALL["float32"], ALL["float64"]):
-        kind = input.dtype.storage_name.removesuffix("Storage")
-        raise NotImplementedError(f"\"compute_index_ranges_weights\" not implemented for '{kind}'")
-    if min(*sizes, *input.shape[1:]) <= 0:
-        raise RuntimeError(
-            f"Input and output sizes should be greater than 0, but got input (H: {input.shape[2]}, "
-            f"W: {input.shape[3]}) output (H: {sizes[0]}, W: {sizes[1]})"
-        )
-    down, across = (
-        make_tensor(_filter_rows(n, m, scale, mode, align_corners), dtype=input.dtype, device=input.device)
-        for n, m, scale in zip(input.shape[2:], sizes, scales, strict=True)
-    )
-    return t.matmul(down, t.matmul(input, across.t()))
+def _is_integer(n) -> bool:
+    return isinstance(n, numbers.Integral) or (isinstance(n, Base) and not n.is_floating_point())
 
 
 def _target_size(input, size, scale_factor, recompute):
@@ -159,6 +118,11 @@ def _target_size(input, size, scale_factor, recompute):
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
         if not isinstance(size, (list, tuple)):
             return [size] * spatial, None
+        if not all(map(_is_integer, size)):
+            raise TypeError(
+                "expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got size with "
+                f"types {[type(n) for n in size]}"
+            )
         if len(size) != spatial:
             raise ValueError(
                 "Input and output must have the same number of spatial dimensions, but got input with "
@@ -181,6 +145,8 @@ def _target_size(input, size, scale_factor, recompute):
     else:
         scales = [scale_factor] * spatial
     sizes = [int(math.floor(float(n) * s)) for n, s in zip(input.shape[2:], scales, strict=True)]
+    if any(not -(2**63) <= n < 2**63 for n in sizes):
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
     return sizes, None if recompute else scales
 
 
@@ -209,8 +175,6 @@ def interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_
             "as input"
         )
     sizes, scales = _target_size(input, size, scale_factor, recompute_scale_factor)
-    if antialias:
-        return _antialiased(input, sizes, scales or [None, None], mode, align_corners)
     if mode == "area" and input.dim() in (3, 4, 5):
         return getattr(functional, f"adaptive_avg_pool{input.dim() - 2}d")(input, sizes)
     kernel = _KERNELS.get((mode, input.dim()))
@@ -226,6 +190,8 @@ def interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_
             f"area | nearest-exact (got {mode})"
         )
     scales = scales if scales is not None else [None] * len(sizes)
+    if antialias:
+        return t._upsample_antialias(input, mode, sizes, align_corners, scales)
     corners = (align_corners,) if mode in _LINEAR else ()
     return getattr(t, kernel)(input, sizes, *corners, *scales)
 

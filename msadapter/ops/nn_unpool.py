@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 
+from .._values import determinism
 from .._values.dtype import ALL
 from ._declare import composite, t
 from ._functional import functional
@@ -149,6 +150,7 @@ def _max_unpool(expand, input, indices, kernel_size, stride, padding, output_siz
     stride = kernel if stride is None else expand(stride)
     padding = expand(padding)
     n = len(kernel)
+    determinism.alert(f"max_unpooling{max(n, 2)}d_forward_out")
     size = _unpool_output_size(input, kernel, stride, padding, output_size)
     if input.shape != indices.shape:
         raise RuntimeError(
@@ -224,6 +226,8 @@ def _fractional(expand, name, input, kernel_size, output_size, output_ratio, sam
     n = len(kernel)
     sizes = list(input.shape[-n:])
     if output_size is None:
+        if isinstance(output_ratio, (tuple, list)) and len(output_ratio) > n:
+            raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
         ratio = expand(output_ratio)
         out = [int(s * r) for s, r in zip(sizes, ratio, strict=True)]
     else:

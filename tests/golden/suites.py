@@ -82,11 +82,14 @@ SUITES = {
     "utils": _suite("utils.utils_cases"),
     # Expressions: lines of Python with a set-up.
     "accepted_arguments": _suite("golden.expressions.accepted_arguments"),
+    "argument_checks": _suite("golden.expressions.argument_checks"),
     "aten": _suite("golden.expressions.aten"),
+    "determinism": _suite("golden.expressions.determinism"),
     "element_values": _suite("golden.expressions.element_values"),
     "float8": _suite("golden.expressions.float8"),
     "further_names": _suite("golden.expressions.further_names"),
     "indexing": _suite("golden.expressions.structure:INDEXING"),
+    "layer_checks": _suite("golden.expressions.layer_checks"),
     "linalg": _suite("golden.expressions.linalg"),
     "matmul": _suite("golden.expressions.nn_ops:MATMUL"),
     "op_options": _suite(

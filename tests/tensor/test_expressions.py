@@ -10,9 +10,12 @@ from tests.golden.verdict import check
 
 TOPICS = (
     "accepted_arguments",
+    "argument_checks",
     "aten",
+    "determinism",
     "float8",
     "further_names",
+    "layer_checks",
     "number_ranges",
     "rare_methods",
     "storages",

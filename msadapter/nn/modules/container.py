@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import warnings
 from collections import OrderedDict
-from collections.abc import Container as _AbcContainer
 from collections.abc import Iterable, Mapping
 from itertools import islice
 
@@ -274,7 +273,7 @@ class ModuleDict(Module):
 
     def update(self, modules):
         """Add or replace modules from a mapping or from (name, module) pairs."""
-        if not isinstance(modules, _AbcContainer):
+        if not isinstance(modules, Iterable):
             raise TypeError(
                 "ModuleDict.update should be called with an iterable of key/value pairs, but got "
                 + type(modules).__name__

@@ -202,6 +202,12 @@ class Module(MemberSupport, HookSupport, StateSupport):
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
             )
+        if dtype is not None and dtype.is_complex:
+            warnings.warn(
+                "Complex modules are a new feature under active development whose design may change, and some modules might not "
+                "work as expected when using complex tensors as parameters or buffers.",
+                stacklevel=2,
+            )
 
         def convert(t):
             castable = t.is_floating_point() or t.is_complex()
@@ -342,14 +348,18 @@ class Module(MemberSupport, HookSupport, StateSupport):
         return replica
 
 
+def _no_form_of_to(*args) -> TypeError:
+    told = ", ".join(type(a).__name__ for a in args)
+    return TypeError(
+        f"to() received an invalid combination of arguments - got ({told}), but expected one of: "
+        "(torch.device, torch.dtype, bool, bool), (torch.dtype, bool, bool), (Tensor, bool, bool)"
+    )
+
+
 @functools.singledispatch
 def _to_target(value):
     """Return the (device, dtype) that the first argument of ``to`` means."""
-    raise TypeError(
-        "to() received an invalid combination of arguments - got "
-        f"({type(value).__name__}), but expected one of: (torch.device, torch.dtype, bool, bool), "
-        "(torch.dtype, bool, bool), (Tensor, bool, bool)"
-    )
+    raise _no_form_of_to(value)
 
 
 _to_target.register(str, lambda value: (Device(value), None))
@@ -371,12 +381,21 @@ def _parse_to(
     memory_format=None,
 ):
     """Return (device, dtype, non_blocking, memory format) for any of the three forms of ``Module.to``."""
+    if copy:
+        raise RuntimeError(".to() does not accept copy argument")
     first = args[0] if args else (tensor if tensor is not None else other)
     rest = list(args[1:])
     if first is not None:
         target_device, target_dtype = _to_target(first)
         device = target_device if target_device is not None else device
         dtype = target_dtype if target_dtype is not None else dtype
+    if (
+        args
+        and rest
+        and not isinstance(args[0], (DType, Tensor))
+        and not isinstance(rest[0], (DType, type(None)))
+    ):
+        raise _no_form_of_to(*args)
     if rest and (rest[0] is None or isinstance(rest[0], DType)):
         dtype = rest.pop(0) or dtype
     if rest:

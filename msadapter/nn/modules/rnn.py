@@ -218,6 +218,8 @@ class RNNBase(Module):
         if hx is None:
             hx = self._initial_state(data, batch_sizes)
         self.check_forward_args(data, hx, batch_sizes)
+        if not packed and data.size(1 if self.batch_first else 0) == 0:
+            raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         rows = data.transpose(0, 1) if self.batch_first and not packed else data
         output, last = _recurrent.run_stack(
             self.mode,
@@ -384,18 +386,18 @@ class RNNCellBase(Module):
         out = step(F.linear(rows, self.weight_ih, self.bias_ih), state, self.weight_hh, self.bias_hh)
         return out if input.dim() == 2 else out.squeeze(0)
 
-    def _check_sizes(self, input, state):
+    def _check_sizes(self, input, state, number=0):
         if input.size(1) != self.input_size:
             raise RuntimeError(
                 f"input has inconsistent input_size: got {input.size(1)} expected {self.input_size}"
             )
         if input.size(0) != state.size(0):
             raise RuntimeError(
-                f"Input batch size {input.size(0)} doesn't match hidden0 batch size {state.size(0)}"
+                f"Input batch size {input.size(0)} doesn't match hidden{number} batch size {state.size(0)}"
             )
         if state.size(1) != self.hidden_size:
             raise RuntimeError(
-                f"hidden0 has inconsistent hidden_size: got {state.size(1)}, expected {self.hidden_size}"
+                f"hidden{number} has inconsistent hidden_size: got {state.size(1)}, expected {self.hidden_size}"
             )
 
     def extra_repr(self):
@@ -437,7 +439,8 @@ class LSTMCell(RNNCellBase):
                     raise ValueError(f"LSTMCell: Expected hx[{i}] to be 1D or 2D, got {state.dim()}D instead")
         rows = self._batch(input)
         state = (self._zeros(rows),) * 2 if hx is None else tuple(self._batch(s) for s in hx)
-        self._check_sizes(rows, state[0])
+        for number, one in enumerate(state):
+            self._check_sizes(rows, one, number)
         gates = F.linear(rows, self.weight_ih, self.bias_ih)
         out = _recurrent.lstm_step(gates, state, self.weight_hh, self.bias_hh)
         return out if input.dim() == 2 else tuple(s.squeeze(0) for s in out)
