@@ -181,7 +181,7 @@ def _autocast_codes(schema: _schema.Schema, facts: Facts) -> tuple:
     return *codes, message
 
 
-_LIMITS = ("element", "compute", "floating element", "floating compute")
+_LIMITS = ("element", "compute", "floating element", "floating compute", "narrow element")
 
 
 def _checked_limits(schema: _schema.Schema, limits: dict[str, str]) -> dict[str, str]:
@@ -486,10 +486,12 @@ def op(
         view: the body returns views of the first argument.
         node: the name of its graph node, where PyTorch's is not made of the operator's name.
         nodes: the names of nodes of PyTorch's other overloads, by a condition: an argument and "tensor", "number", "given"
-            (not None) or "list". The first condition that holds counts, e.g. ``{"exponent tensor": "PowBackward1"}``.
+            (not None), "list", "1d" or "2d" (its number of dims), or several of these with commas between. The first
+            entry that holds counts, e.g. ``{"exponent tensor": "PowBackward1"}``.
         limits: argument -> the type that has to hold a Python number, as in PyTorch's kernel; a number beyond it is a
             RuntimeError. "element": the common dtype of the tensors; "compute": the same, but float32 for 16 bits. After
-            "floating ", only floating point and complex elements count. Other numbers wrap round or become infinite.
+            "floating ", only floating point and complex elements count; after "narrow ", only integers and 16-bit floats.
+            Other numbers wrap round or become infinite.
         older: PyTorch's deprecated signatures, each as the names of its positional arguments in their order, e.g.
             ``("self alpha other",)``. A call whose arguments do not fit the schema may fit one of these.
         aliases: further names; dunder: the operator's special method, e.g. ``"__add__"``.

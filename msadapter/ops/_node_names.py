@@ -6,7 +6,14 @@ import re
 
 from . import _schema
 
-_KINDS = ("tensor", "number", "given", "list")  # in the order of Op::NodeCase in csrc/dispatch/op.h
+_KINDS = (
+    "tensor",
+    "number",
+    "given",
+    "list",
+    "1d",
+    "2d",
+)  # in the order of Op::NodeCase in csrc/dispatch/op.h
 
 
 def node_name(schema: _schema.Schema) -> str:
@@ -15,17 +22,23 @@ def node_name(schema: _schema.Schema) -> str:
     return re.sub(r"[._]", " ", name).title().replace(" ", "") + "Backward0"
 
 
-def node_cases(schema: _schema.Schema, nodes: dict[str, str] | None) -> list[tuple[int, int, str]]:
-    """Return (kind, index of the argument, name) for each entry of ``nodes``, whose keys are such as "other tensor".
+def node_cases(
+    schema: _schema.Schema, nodes: dict[str, str] | None
+) -> list[tuple[list[tuple[int, int]], str]]:
+    """Return (conditions, name) for each entry of ``nodes``, whose keys are such as "self 2d, other 1d".
 
-    Raises ValueError for an unknown argument or kind.
+    A condition is (kind, index of the argument). Raises ValueError for an unknown argument or kind.
     """
-    cases = []
-    for case, name in (nodes or {}).items():
-        argument, _, kind = case.partition(" ")
-        if kind not in _KINDS:
-            raise ValueError(
-                f"{schema.name}: nodes: {case!r} is not an argument followed by one of {', '.join(_KINDS)}"
-            )
-        cases.append((_KINDS.index(kind), schema.index(argument), name))
-    return cases
+    return [
+        ([_condition(schema, text) for text in case.split(", ")], name)
+        for case, name in (nodes or {}).items()
+    ]
+
+
+def _condition(schema: _schema.Schema, text: str) -> tuple[int, int]:
+    argument, _, kind = text.partition(" ")
+    if kind not in _KINDS:
+        raise ValueError(
+            f"{schema.name}: nodes: {text!r} is not an argument followed by one of {', '.join(_KINDS)}"
+        )
+    return _KINDS.index(kind), schema.index(argument)

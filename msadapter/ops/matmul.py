@@ -315,6 +315,13 @@ op(
     dunder="__matmul__",
     grad={("self", "other"): _matmul_grad},
     float8="tensors",
+    node="UnsafeViewBackward0",
+    nodes={
+        "self 1d, other 1d": "DotBackward0",
+        "self 2d, other 1d": "MvBackward0",
+        "self 1d, other 2d": "SqueezeBackward4",
+        "self 2d, other 2d": "MmBackward0",
+    },
 )
 
 
@@ -345,6 +352,15 @@ op(
         "bias": lambda g: g,
     },
     native="gradient",
+    node="UnsafeViewBackward0",
+    nodes={
+        "input 1d, weight 1d": "DotBackward0",
+        "input 2d, weight 1d": "MvBackward0",
+        "input 2d, bias given": "AddmmBackward0",
+        "input 2d": "MmBackward0",
+        "bias given": "ViewBackward0",
+        "input 1d": "SqueezeBackward4",
+    },
 )
 
 

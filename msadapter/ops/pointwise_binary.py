@@ -233,7 +233,7 @@ def _pow_exponent_grad(g, self, exponent, result):
 
 op(
     "pow(TensorOrScalar self, TensorOrScalar exponent) -> Tensor",
-    limits={"exponent": "element"},
+    limits={"exponent": "narrow element"},
     nodes={"self number": "PowBackward2", "exponent tensor": "PowBackward1"},
     ms="Pow",
     numbers={"self": "PowScalarTensor", "exponent": "PowTensorScalar"},

@@ -119,11 +119,11 @@ static DType dtype_of_number(const Scalar &s) {
   return number_dtype && category(own) <= category(*number_dtype) ? *number_dtype : own;
 }
 
-static TensorPtr number_on_host(const Scalar &value, DType dtype) {
+TensorPtr number_on_host(const Scalar &value, DType dtype, bool wrap) {
   DeviceScope host(0);
   TensorPtr t = new_tensor(dtype, Dims{});
   const Tensor v = view_of(t);
-  MSA_SWITCH_ALL(v.dtype, "number", (*v.ptr<T>() = value.wrapped<T>()));
+  MSA_SWITCH_ALL(v.dtype, "number", (*v.ptr<T>() = wrap ? value.wrapped<T>() : value.to<T>()));
   return t;
 }
 
@@ -131,7 +131,7 @@ TensorPtr Unbox<TensorPtr>::get(const Operand &o) {
   if (o.tensor || o.kind != Arg::kScalar) return o.tensor;
   const DType dtype = dtype_of_number(o.scalar);
   if (operators_device != mindspore::device::DeviceType::kCPU) return number_on_accelerator(o.scalar, dtype);
-  return number_on_host(o.scalar, dtype);
+  return number_on_host(o.scalar, dtype, true);
 }
 mindspore::Int64ImmPtr Unbox<mindspore::Int64ImmPtr>::get(const Operand &o) {
   return std::make_shared<mindspore::Int64Imm>(o.kind == Arg::kDType ? to_ms(o.dtype) : o.scalar.to<int64_t>());
@@ -361,7 +361,7 @@ static Tensors call_mindspore(const Operator *op, const Operand *args, int n, mi
 
 // ---------------------------------------------------------------- on an accelerator
 TensorPtr number_on_accelerator(const Scalar &value, DType dtype) {
-  if (is_complex(dtype)) return copy_to_device(number_on_host(value, dtype), accelerator_tag());
+  if (is_complex(dtype)) return copy_to_device(number_on_host(value, dtype, true), accelerator_tag());
   static const Operator *fill = find_operator("FillScalar");
   const Operand args[] = {Operand::of(Dims{}), Operand::of(value), Operand::of(dtype)};
   return call_mindspore(fill, args, 3, accelerator()->type())[0];

@@ -98,6 +98,9 @@ TensorPtr run1(const char *name, std::initializer_list<Operand> args);
 
 // Whether MindSpore has the operator for the accelerator.
 bool runs_on_accelerator(const Operator &op);
+// A tensor without dims in host memory, where MindSpore's operators take it beside tensors of any device. With `wrap`,
+// a number that the type does not hold wraps round instead of being an error.
+TensorPtr number_on_host(const Scalar &value, DType dtype, bool wrap = false);
 // A tensor without dims that the accelerator fills with a number. Copying the number there would wait for the device.
 TensorPtr number_on_accelerator(const Scalar &value, DType dtype);
 

@@ -51,6 +51,7 @@ Param read_param(PyObject *spec) {
             : limit.rfind("compute") != std::string::npos ? NumberLimit::kCompute
                                                           : NumberLimit::kElement;
   p.floats_only = limit.rfind("floating", 0) == 0;
+  p.narrow_only = limit.rfind("narrow", 0) == 0;
   p.fallback = item(spec, "default");
   Py_XINCREF(p.fallback);
   return p;
@@ -161,8 +162,12 @@ Op *read_op(PyObject *spec) {
   op->trace_name = trace_name(op->qualified);
   op->node_name = text(spec, "node_name");
   each(item(spec, "node_cases"), [&](PyObject *entry) {
-    op->node_cases.push_back({static_cast<Op::NodeCase::Kind>(number(PyTuple_GET_ITEM(entry, 0))),
-                              number(PyTuple_GET_ITEM(entry, 1)), str_of(PyTuple_GET_ITEM(entry, 2))});
+    Op::NodeCase &one = op->node_cases.emplace_back();
+    each(PyTuple_GET_ITEM(entry, 0), [&](PyObject *condition) {
+      one.conditions.emplace_back(static_cast<Op::NodeCase::Kind>(number(PyTuple_GET_ITEM(condition, 0))),
+                                  number(PyTuple_GET_ITEM(condition, 1)));
+    });
+    one.name = str_of(PyTuple_GET_ITEM(entry, 1));
   });
   op->body = kept(item(spec, "body"));
   op->composite = flag(spec, "composite");

@@ -74,8 +74,6 @@ void parse(const Op &op, PyObject *const *args, Py_ssize_t nargs, Keywords *keyw
 // ---- promote.cpp
 void promote(const Op &op, Operand *v);
 TensorPtr raw_cast(const TensorPtr &t, DType d);
-// A tensor without dims. With `wrap`, a number that the type does not hold wraps round instead of being an error.
-TensorPtr scalar_tensor(const Scalar &s, DType d, bool wrap = false);
 // RuntimeError if a number is beyond the declared limit of its parameter. `elements` is the type of the operands.
 void check_limits(const Op &op, const Operand *v, DType elements);
 

@@ -30,6 +30,7 @@ struct Param {
   bool differentiable = false;             // some formula gives its gradient
   NumberLimit limit = NumberLimit::kNone;  // a number that this type does not hold is an error
   bool floats_only = false;                // the limit counts only for floating point and complex elements
+  bool narrow_only = false;                // the limit counts only for integers and 16-bit floats
   PyObject *fallback = nullptr;            // the default value
 };
 
@@ -102,8 +103,8 @@ struct Op {
   std::string node_name, trace_name;
   // The names of nodes that depend on an argument, as PyTorch's overloads do. The first case that fits counts.
   struct NodeCase {
-    enum Kind : uint8_t { kTensor, kNumber, kGiven, kList } kind;
-    int param;
+    enum Kind : uint8_t { kTensor, kNumber, kGiven, kList, kOneDim, kTwoDims };
+    std::vector<std::pair<Kind, int>> conditions;  // of parameters, all of which must hold
     std::string name;
   };
   std::vector<NodeCase> node_cases;

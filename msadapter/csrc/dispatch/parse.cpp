@@ -157,7 +157,7 @@ void convert(const Op &op, int i, PyObject *o, Operand *r) {
       for (auto &entry : op.with_number) {
         if (entry.param != i || !entry.name.empty()) continue;
         r->kind = Arg::kTensor;
-        r->tensor = scalar_tensor(r->scalar, widest(r->scalar));
+        r->tensor = number_on_host(r->scalar, widest(r->scalar));
       }
       return;
     case ParamType::kTensors: {

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "../kernels/category.h"
+#include "../kernels/stored_number.h"
 #include "internal.h"
 
 namespace msa {
@@ -93,27 +94,15 @@ TensorPtr raw_cast(const TensorPtr &t, DType d) {
   return r;
 }
 
-// A tensor without dims, in host memory. MindSpore's operators take it beside tensors of another device.
-TensorPtr scalar_tensor(const Scalar &s, DType d, bool wrap) {
-  DeviceScope host(0);
-  TensorPtr t = new_tensor(d, Dims{});
-  void *p = view_of(t).data;
-  MSA_SWITCH_ALL(d, "scalar", (*static_cast<T *>(p) = wrap ? s.wrapped<T>() : s.to<T>()));
-  return t;
-}
-
 void check_limits(const Op &op, const Operand *v, DType elements) {
   for (size_t i = 0; i < op.params.size(); ++i) {
     const Param &p = op.params[i];
     if (p.limit == NumberLimit::kNone || v[i].kind != Arg::kScalar) continue;
-    if (p.floats_only && !is_floating(elements) && !is_complex(elements)) continue;
+    const bool floats = is_floating(elements) || is_complex(elements);
     const bool half = elements == DType::F16 || elements == DType::BF16;
+    if ((p.floats_only && !floats) || (p.narrow_only && floats && !half)) continue;
     const DType d = p.limit == NumberLimit::kCompute && half ? DType::F32 : elements;
-    const Scalar &s = v[i].scalar;
-    MSA_SWITCH_STORED(d, "number", {
-      static_cast<void>(s.to<T>());
-      if (!is_complex(d) && d != DType::Bool && s.kind == Scalar::kComplex && s.imag != 0) does_not_fit(cpp_name<T>());
-    });
+    MSA_SWITCH_STORED(d, "number", static_cast<void>(stored<T>(v[i].scalar)));
   }
 }
 
@@ -172,7 +161,7 @@ void promote(const Op &op, Operand *v) {
     } else if (o.kind == Arg::kScalar && op.params[i].type == ParamType::kTensorOrScalar && !keep_numbers &&
                !one_number) {
       const bool wrap = op.params[i].limit == NumberLimit::kNone;
-      o.tensor = there ? number_on_accelerator(o.scalar, d) : scalar_tensor(o.scalar, d, wrap);
+      o.tensor = there ? number_on_accelerator(o.scalar, d) : number_on_host(o.scalar, d, wrap);
       o.kind = Arg::kTensor;
     } else if (o.kind == Arg::kTensors) {
       for (auto &t : o.tensors)

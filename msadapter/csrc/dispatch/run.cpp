@@ -1,4 +1,6 @@
 // Runs a parsed call: out of place or in place, recorded or not.
+#include <algorithm>
+
 #include "../device/ascend_limits.h"
 #include "../kernels/category.h"
 #include "rare_facts.h"
@@ -217,14 +219,20 @@ static void save(const Op &op, const Operand *before, PyObject **slots, OpNode *
   }
 }
 
-static bool fits(const Op::NodeCase &one, const Operand *v, PyObject **slots) {
-  PyObject *given = slots[one.param];
-  switch (one.kind) {
-    case Op::NodeCase::kTensor: return v[one.param].kind == Arg::kTensor;
-    case Op::NodeCase::kNumber: return v[one.param].kind == Arg::kScalar;
+static bool holds(Op::NodeCase::Kind kind, const Operand &value, PyObject *given) {
+  switch (kind) {
+    case Op::NodeCase::kTensor: return value.kind == Arg::kTensor;
+    case Op::NodeCase::kNumber: return value.kind == Arg::kScalar;
     case Op::NodeCase::kGiven: return given && given != Py_None;
+    case Op::NodeCase::kOneDim: return value.kind == Arg::kTensor && value.tensor->shape().size() == 1;
+    case Op::NodeCase::kTwoDims: return value.kind == Arg::kTensor && value.tensor->shape().size() == 2;
     default: return given && (PyTuple_Check(given) || PyList_Check(given));
   }
+}
+
+static bool fits(const Op::NodeCase &one, const Operand *v, PyObject **slots) {
+  return std::all_of(one.conditions.begin(), one.conditions.end(),
+                     [&](const auto &c) { return holds(c.first, v[c.second], slots[c.second]); });
 }
 
 static void choose_name(const Op &op, const Operand *v, PyObject **slots, OpNode *node) {

@@ -124,7 +124,7 @@ PyObject *host_int64(PyObject *, PyObject *object) {
     Scalar number;
     number.kind = Scalar::kInt;
     number.i = value;
-    return wrap(scalar_tensor(number, DType::I64));
+    return wrap(number_on_host(number, DType::I64));
   });
 }
 

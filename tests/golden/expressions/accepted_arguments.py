@@ -19,6 +19,9 @@ def refused(f):
     except Exception as error:
         return type(error).__name__
     return "accepted"
+square = torch.ones(3, 3, requires_grad=True)
+def ones(count):
+    return [torch.ones(*(2,) * (k - 2), *(3,) * min(k, 2), requires_grad=True) for k in range(1, count + 1)]
 b, m = torch.tensor([True, False]), torch.tensor([1, 0, 2], dtype=torch.uint8)
 d = torch.arange(54.0).double().reshape(2, 3, 3, 3).sin()
 q = d.float()
@@ -95,7 +98,11 @@ undefined(L.vector_norm(z, 0)); undefined(torch.norm(z, 0)); undefined(L.vector_
 torch.autograd.grad(L.det(torch.ones(3, 3) * w).sum(), w); torch.autograd.grad(L.det(torch.zeros(3, 3) * w), w)
 """
 
-_VALUES = """
+_MASKS_AND_NAMES = """
+[[(a @ b).grad_fn.name() for b in ones(4)] for a in ones(4) if a.ndim != 2]
+[(square @ b).grad_fn.name() for b in ones(2)]
+[[F.linear(a, square, b).grad_fn.name() for b in (None, w)] for a in ones(4)]
+[F.linear(a, w).grad_fn.name() for a in ones(2)]
 torch.isin(b, b); torch.isin(b, True); torch.isin(n, True); torch.isin(True, b); torch.isin(n, b); torch.isin(b, n)
 torch.isin(b, 1); torch.isin(x, 1j); torch.isin(x.cfloat(), x); torch.isin(x, x.cfloat()); torch.isin(b[:0], b)
 x.masked_fill(m, 1.0); x.clone().masked_fill_(m, 1.0); x.masked_fill(m, torch.tensor(2.0)); x.masked_fill(m.int(), 1.0)
@@ -106,7 +113,7 @@ attention(q, q); attention(q[0], q[0, 0]); attention(q[0, 0], q[0, 0]); attentio
 attention(q, q[0, 0].clone().requires_grad_()); attention(q, q[0, 0], dropout_p=0.5); attention(q.mT, q[0, 0])
 attention(d, d[0, 0]); attention(q, q[0, 0], scale=2.0); attention(q[..., :2], q[0, 0])
 F.cross_entropy(x, classes, label_smoothing=-0.1); F.cross_entropy(x, classes, label_smoothing=1.1)
-F.cross_entropy(x, x.softmax(1), label_smoothing=-0.1)
+F.cross_entropy(x, classes, label_smoothing=float("nan")); F.cross_entropy(x, x.softmax(1), label_smoothing=-0.1)
 F.cross_entropy(x, x.softmax(1), label_smoothing=1.1); F.cross_entropy(x, x.softmax(1), label_smoothing=float("nan"))
 F.cross_entropy(x, classes, w.detach(), label_smoothing=-5.0, reduction="none"); F.cross_entropy(x, classes, label_smoothing=1.0)
 F.cross_entropy(x[0], classes[1], label_smoothing=-0.1); torch.nn.CrossEntropyLoss(label_smoothing=-0.1)(x, classes)
@@ -131,4 +138,4 @@ def _lines(text: str) -> list[str]:
 
 
 CASES = [f"refused(lambda: {case})" for case in _lines(_BOOLS)] + _lines(_ACCEPTED)
-CASES += _lines(_VALUES)
+CASES += _lines(_MASKS_AND_NAMES)

@@ -111,6 +111,11 @@ _COMPLEX = [
     for d in ("float32", "float16", "int64", "uint8", "bool", "complex64")
     for v in ("1+2j", "2+0j", "1j", "complex('inf')")
 ]
+_POWERS = [
+    f"torch.tensor([2.0, 0.5, 1.0], dtype=torch.{d}) ** {v}"
+    for d in ("float32", "float64", "complex64")
+    for v in ("1e40", "-1e40", "2**63", "complex(1e40, 0)")
+]
 # A norm of the order NaN is NaN, unless at most one element is reduced. What checks its order refuses NaN.
 _ORDERS = [
     text.format(v=v)
@@ -136,6 +141,10 @@ _ORDERS = [
 ]
 _OTHERS = [
     "torch.tensor([2], dtype=torch.uint8) ** -1",
+    "torch.pow(torch.tensor([2.0]), 1e40, out=torch.zeros(1))",
+    "torch.tensor([2.0]).pow_(-1e40)",
+    "torch._foreach_pow([torch.tensor([2.0])], 1e40)",
+    "torch.pow(torch.tensor([2.0], requires_grad=True), 1e40)",
     "F.rrelu(ones('float32'), 1, 0.5)",
     "F.rrelu(ones('float32'), 0, float('inf'))",
     "torch.tensor(1e300), torch.tensor(-1e39), torch.as_tensor(1e300)",
@@ -168,4 +177,4 @@ _OTHERS = [
     "refused(lambda: F.pad(torch.ones(4), (2**62, 2**62)))",
     "refused(lambda: torch.sparse_csr_tensor(torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1), size=(1, 2**62)).to_dense())",
 ]
-CASES = _GRID + _COMPLEX + _ORDERS + _OTHERS
+CASES = _GRID + _COMPLEX + _POWERS + _ORDERS + _OTHERS
