@@ -2,7 +2,7 @@
 
     python -m benchmarks collectives --torch-python PATH [--ranks 2 4] [--table docs/collectives.md] [--json FILE]
 
-Two jobs take turns: msadapter's over MPI (shared memory for large tensors) and PyTorch's over gloo. While one measures, the
+Two jobs take turns: msadapter's through shared memory (MPI for small messages) and PyTorch's over gloo. While one measures, the
 other is stopped. Each turn begins with a barrier. The time of a turn is the mean over its calls on rank 0, and a result is
 the median over the turns.
 """
@@ -26,7 +26,15 @@ from .sides import ROOT, cpu_name, environment
 SIZES = (8, 1 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20)  # bytes
 FEW_SIZES = (8, 1 << 20, 16 << 20)
 DTYPES = ("float32", "bfloat16", "float16", "float64", "int64", "uint8")
-OTHERS = ("all_gather_into_tensor", "reduce_scatter_tensor", "broadcast", "all_to_all_single", "ping-pong")
+OTHERS = (
+    "all_gather_into_tensor",
+    "all_gather",
+    "reduce_scatter_tensor",
+    "broadcast",
+    "all_to_all_single",
+    "ping-pong",
+)
+OTHER_SIZES = SIZES[:-1]
 SMALL, LARGE = 64 << 10, 16 << 20  # bytes: small is up to SMALL, large is from LARGE
 TARGETS = {"small": 5.0, "large": 2.0}
 
@@ -38,7 +46,8 @@ def works() -> list[tuple[str, str, int]]:
         for dtype in DTYPES
         for size in (SIZES if dtype in DTYPES[:2] else FEW_SIZES)
     ]
-    return reductions + [(name, "float32", size) for name in OTHERS for size in FEW_SIZES]
+    others = [(name, "float32", size) for name in OTHERS for size in OTHER_SIZES]
+    return [*reductions, *others, ("barrier", "float32", 0)]
 
 
 class Job:
@@ -174,7 +183,7 @@ _HEAD = """# Speed of collectives compared with gloo
 
 Written by `python -m benchmarks collectives --torch-python PATH`; do not edit by hand.
 Both jobs take turns on the same machine ({cpu},
-{cores} cores, load average {load}). msadapter uses MPI, and shared memory for large tensors.
+{cores} cores, load average {load}). msadapter uses shared memory, and MPI for small messages (ping-pong).
 PyTorch {torch} uses gloo. Date: {when}. A ratio is gloo's time
 divided by msadapter's time. The goals are 5 for messages up to 64 KB and 2 from 16 MB.
 

@@ -39,13 +39,16 @@ def call_of(operation: str, dtype: str, size: int):
     count = max(size // torch.empty(0, dtype=kind).element_size(), 1)
     whole = torch.zeros(-(-count // ranks) * ranks, dtype=kind)
     part, other = whole.chunk(ranks)[rank].clone(), torch.zeros_like(whole)
+    parts = [torch.zeros_like(part) for _ in range(ranks)]
     return {
         "all_reduce": lambda: dist.all_reduce(whole),
         "all_gather_into_tensor": lambda: dist.all_gather_into_tensor(whole, part),
+        "all_gather": lambda: dist.all_gather(parts, part),
         "reduce_scatter_tensor": lambda: dist.reduce_scatter_tensor(part, whole),
         "broadcast": lambda: dist.broadcast(whole, 0),
         "all_to_all_single": lambda: dist.all_to_all_single(other, whole),
         "ping-pong": lambda: ping_pong(whole, rank),
+        "barrier": dist.barrier,
     }[operation]
 
 
