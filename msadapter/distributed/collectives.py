@@ -238,24 +238,28 @@ def all_to_all_single(
     pg = resolve(group)
     _check_dtypes(input, [output])
     output_split_sizes, input_split_sizes = _numbers(output_split_sizes), _numbers(input_split_sizes)
-    for tensor, sizes in ((output, output_split_sizes), (input, input_split_sizes)):
-        if sizes and (len(sizes) != pg.size() or sum(sizes) != tensor.size(0)):
-            raise RuntimeError("Split sizes doesn't match total dim 0 size")
-        if any(size < 0 for size in sizes):
-            raise RuntimeError(f"the split sizes {sizes} must not be negative")
-        if not sizes and tensor.size(0) % pg.size():
-            raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
+    _check_splits(output, output_split_sizes, pg.size())
+    _check_splits(input, input_split_sizes, pg.size())
     work = pg._backend.alltoall_single(output, input, output_split_sizes, input_split_sizes)
     return _done(work, async_op, group)
 
 
+def _check_splits(tensor, sizes, ranks) -> None:
+    if not sizes:
+        if tensor.size(0) % ranks:
+            raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
+        return
+    if len(sizes) != ranks or sum(sizes) != tensor.size(0):
+        raise RuntimeError("Split sizes doesn't match total dim 0 size")
+    if any(size < 0 for size in sizes):
+        raise RuntimeError(f"the split sizes {sizes} must not be negative")
+
+
 def _numbers(sizes) -> list:
     """Split sizes as a list of int, from a list, tensor or array."""
-    return (
-        []
-        if sizes is None
-        else [int(size) for size in (sizes.tolist() if hasattr(sizes, "tolist") else sizes)]
-    )
+    if sizes is None:
+        return []
+    return [int(size) for size in (sizes.tolist() if hasattr(sizes, "tolist") else sizes)]
 
 
 def barrier(group=None, async_op=False, device_ids=None):

@@ -1,15 +1,14 @@
 """The collectives of a process group over MPI, for CPU ranks.
 
 Each operation is a nonblocking MPI operation on the memory of the tensors; a Work polls it. 16-bit floats are reduced in
-float32. Non-contiguous tensors and lists are sent as one flat copy. Large tensors between ranks of one machine are
-transferred through shared memory.
+float32. Non-contiguous tensors and lists are sent as one flat copy. Groups on one machine use shared memory for most of
+it (shared_backend.py).
 """
 
 import ctypes
-import zlib
 
-from . import hccl_backend, mpi_world, shared_memory
-from .backend import SingleProcess, register
+from .._host.native import load
+from . import mpi_world
 from .errors import DistBackendError
 from .mpi_buffers import (
     Rooms,
@@ -26,8 +25,11 @@ from .mpi_buffers import (
     write,
 )
 from .reduce_op import ReduceOp
-from .signatures import Agreement, Signatures
+from .shared_memory import announced, check_size
+from .signatures import Agreement
 from .work import MpiWork, Work, abandon
+
+_C = load()
 
 _SMALL = 4096  # bytes up to which MPI may copy a rank's own part
 _FEW = 3  # ranks up to which gathering all tensors transfers fewer bytes than a reduction in float32
@@ -47,8 +49,8 @@ class _Receive:
         source, count = self._status.Get_source(), self._status.Get_count(self._byte)
         if status is not None:
             status.Set_source(source)
-        large = shared_memory.announced(self._memory[0], count)
-        shared_memory.check_size(source, count if large is None else large, self._size)
+        large = announced(self._memory[0], count)
+        check_size(source, count if large is None else large, self._size)
         return True
 
 
@@ -57,17 +59,13 @@ class MpiBackend:
 
     device = "cpu"
 
-    def __init__(self, comm, rank: int, ranks, timeout):
+    def __init__(self, comm, rank: int, ranks, timeout, signatures):
         self.mpi = mpi_world.job.mpi
         self.comm, self.rank, self.ranks, self.timeout = comm, rank, list(ranks), timeout
         self.size = len(self.ranks)
         self._rooms = Rooms()
-        self._shared = shared_memory.create(comm, self.ranks)
-        self.name = ""
         self.sequence, self.position = 0, None
-        self._signatures = Signatures(
-            self.mpi, comm.Dup(), self.ranks, mpi_world.job.store, lambda: self.name
-        )
+        self._signatures = signatures
         self._largest_tag = comm.Get_attr(self.mpi.TAG_UB) or 32767
 
     def _work(
@@ -93,6 +91,15 @@ class MpiBackend:
         return work
 
     @property
+    def name(self) -> str:
+        """The name of the group."""
+        return self._signatures.name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._signatures.name = name
+
+    @property
     def unconfirmed(self) -> int:
         """The number of the last operation that this rank may have finished before others have started it, or 0."""
         return self._signatures.unconfirmed
@@ -100,18 +107,6 @@ class MpiBackend:
     # -- reductions ----------------------------------------------------------------------------------------
     def allreduce(self, tensor, op) -> Work:
         """tensor = reduction over the group."""
-        if self._shared.reduces(tensor, op):
-            data = tensor.data.contiguous()
-            finish = None if same_memory(data, tensor) else lambda: write(tensor, data)
-            return self._work(
-                "ALLREDUCE",
-                tensor,
-                self._shared.all_reduce(data, op),
-                [tensor],
-                finish,
-                keep=data,
-                agree=Agreement(op, tensor.numel()),
-            )
         if self.size <= _FEW and _summed_here(tensor, op):
             if self.size == 2 and op == ReduceOp.SUM:
                 return self._allreduce_of_two(tensor)
@@ -193,8 +188,6 @@ class MpiBackend:
         return self._reduce_scatter(output, tensor, op, [output.numel()] * self.size, "_REDUCE_SCATTER_BASE")
 
     def _reduce_scatter(self, output, tensor, op, counts, name):
-        if self._shared.reduces(tensor, op):
-            return self._reduce_scatter_shared(output, tensor.data.contiguous(), op, counts, name)
         if _summed_here(tensor, op):
             return self._reduce_scatter_of_parts(output, tensor, op, counts, name)
         kind = mpi_op(self.mpi, op, tensor.dtype)
@@ -205,28 +198,14 @@ class MpiBackend:
         finish, agree = self._settler(target, output, op), _same_counts(op, counts)
         return self._work(name, output, request, [output], finish, keep=(data, target), agree=agree)
 
-    def _reduce_scatter_shared(self, output, data, op, counts, name):
-        own = data.data_ptr() + sum(counts[: self.rank]) * data.element_size()
-        usable = output.is_contiguous() and (output.data_ptr() == own or not _overlap(output, data))
-        target = output.data if usable else data.new_empty(output.numel())
-        request = self._shared.reduce_scatter(target, data, counts, op)
-        finish, agree = None if usable else lambda: write(output, target), _same_counts(op, counts)
-        return self._work(name, output, request, [output], finish, keep=(data, target), agree=agree)
-
     # -- copies --------------------------------------------------------------------------------------------
     def broadcast(self, tensor, root: int) -> Work:
         """tensor = the tensor of `root`."""
         data, agree = tensor.data.contiguous(), Agreement(same=tensor.numel(), root=root)
-        large = self._shared.broadcasts(data.nbytes)
-        if large:
-            request = self._shared.broadcast(data, root)
-        else:
-            request = self.comm.Ibcast(memory(self.mpi, data), root)
+        request = self.comm.Ibcast(memory(self.mpi, data), root)
         copied = self.rank != root and not same_memory(data, tensor)
         finish = (lambda: write(tensor, data)) if copied else None
-        return self._work(
-            "BROADCAST", tensor, request, [tensor], finish, keep=data, agree=agree, early=not large
-        )
+        return self._work("BROADCAST", tensor, request, [tensor], finish, keep=data, agree=agree, early=True)
 
     def allgather(self, outputs, tensor) -> Work:
         """outputs[i] = the tensor of process i (sizes may differ)."""
@@ -248,14 +227,6 @@ class MpiBackend:
         if send is not self.mpi.IN_PLACE and _overlap(data, flat):
             data = data.clone()
             send = memory(self.mpi, data)
-        if self._shared.gathers(flat.nbytes):
-            own = (
-                data
-                if send is not self.mpi.IN_PLACE
-                else flat[sum(counts[: self.rank]) // flat.element_size() :][: data.numel()]
-            )
-            request = self._shared.all_gather(flat, own, counts)
-            return self._work(name, tensor, request, outputs, unpack, keep=(data, flat), agree=agree)
         receive = memory(self.mpi, flat)
         if len(set(counts)) == 1:
             request = self.comm.Iallgather(send, [receive[0], counts[0], self.mpi.BYTE])
@@ -331,44 +302,32 @@ class MpiBackend:
         ):  # MPI would send it to itself in pieces, which takes 400 ms for 8 MB instead of 3 ms
             _copy_bytes(flat, targets[self.rank], data, places[self.rank], sent[self.rank])
             done.add(self.rank)
-        large = None
-        if any(self._shared.carries(n) for n in (*sent, *received)):
-            large = self._shared.exchange(flat, data, received, sent)
-        rest = [
-            [
-                0 if r in done or large and r != self.rank and self._shared.carries(n) else n
-                for r, n in enumerate(counts)
-            ]
-            for counts in (sent, received)
-        ]
-        request = self.comm.Ialltoallv(
+        rest = [[0 if r in done else n for r, n in enumerate(counts)] for counts in (sent, received)]
+        return self.comm.Ialltoallv(
             [memory(self.mpi, data)[0], (rest[0], places), self.mpi.BYTE],
             [memory(self.mpi, flat)[0], (rest[1], targets), self.mpi.BYTE],
         )
-        return request if large is None else large.together_with(request)
 
     # -- messages ------------------------------------------------------------------------------------------
     def send(self, tensor, dst: int, tag: int, own: bool = True) -> Work:
         """Sends a copy of the tensor (with `own`), because the tensor may be overwritten or freed before it is sent."""
         data = tensor.data
         data = data.clone() if own and data.is_contiguous() else data.contiguous()
-        tag %= self._largest_tag
-        if self._shared.carries(data.nbytes):
-            request = self._shared.send(data, dst, tag)
-        else:
-            request = self.comm.Isend(memory(self.mpi, data), dst, tag)
+        request = self._send(data, dst, tag % self._largest_tag)
         return self._work(f"SEND to {dst}", tensor, request, [tensor], keep=data)
 
     def recv(self, tensor, src: int, tag: int) -> Work:
         """Receives into `tensor`. src -1 means any rank."""
         target, unpack = room([tensor])
         source = self.mpi.ANY_SOURCE if src < 0 else src
-        tag %= self._largest_tag
-        if self._shared.carries(target.nbytes):
-            request = self._shared.receive(target, source, tag)
-        else:
-            request = _Receive(self.mpi, self.comm, target, source, tag)
+        request = self._receive(target, source, tag % self._largest_tag)
         return self._work(f"RECV from {src}", tensor, request, [tensor], unpack, keep=target, source=src)
+
+    def _send(self, data, dst: int, tag: int):
+        return self.comm.Isend(memory(self.mpi, data), dst, tag)
+
+    def _receive(self, target, source: int, tag: int):
+        return _Receive(self.mpi, self.comm, target, source, tag)
 
     def barrier(self) -> Work:
         """Wait for all processes."""
@@ -380,7 +339,6 @@ class MpiBackend:
 
     def close(self) -> None:
         """Releases the resources of the group, which is destroyed."""
-        self._shared = shared_memory.NONE
         self._signatures.close()
         self.comm.Free()
 
@@ -392,7 +350,7 @@ def _summed_here(tensor, op) -> bool:
 
 def _same_counts(op, counts) -> Agreement:
     """All ranks have the same numbers of elements for each other."""
-    return Agreement(op, hash(tuple(counts)))
+    return Agreement(op, _C.signature_counts(counts))
 
 
 def _check_own(what: str, sent: int, received: int) -> None:
@@ -425,31 +383,3 @@ def _part_bytes(tensor, sizes, parts) -> list:
 def _overlap(one, other) -> bool:
     begin, start = one.data_ptr(), other.data_ptr()
     return begin < start + other.nbytes and start < begin + one.nbytes
-
-
-def _create(rank, world_size, ranks, store, timeout, parent=None):
-    """Creates the backend of a new group: of the whole job, which is joined here, or of some ranks of `parent`."""
-    if world_size == 1:
-        return SingleProcess()
-    if parent is None:
-        comm = mpi_world.join(store, rank, world_size, timeout)
-    else:
-        everyone = parent.comm.Get_group()
-        comm = parent.comm.Create_group(everyone.Incl(ranks), _group_tag(store))
-    return MpiBackend(comm, rank, ranks, timeout)
-
-
-def _group_tag(store) -> int:
-    """A tag that distinguishes groups that are created at the same time, from the number in their name."""
-    return zlib.crc32(store._prefix.encode()) % 32768
-
-
-def _create_on_device(*arguments):
-    """The backend of the accelerator. Without an accelerator, its memory is host memory, so the MPI backend is used."""
-    return (hccl_backend.create if hccl_backend.present() else _create)(*arguments)
-
-
-for _name in ("mpi", "gloo", "ucc"):
-    register(_name, _create)
-for _name in ("nccl", "hccl", "xccl"):
-    register(_name, _create_on_device)

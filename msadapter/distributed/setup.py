@@ -5,7 +5,7 @@ import os
 import warnings
 
 from . import backend as backends
-from . import mpi_backend, mpi_world, watchdog  # noqa: F401  mpi_backend announces itself
+from . import mpi_world, shared_backend, watchdog  # noqa: F401  shared_backend announces the backends
 from .process_group import (
     Backend,
     GroupMember,

@@ -79,9 +79,12 @@ def left(mark: str) -> list:
     return found
 
 
-def outcomes_of(checks: str, size: int, folder, limit: int = PATIENCE) -> list:
-    """Return the results of every rank for every check of a module in jobs/, within ``limit`` seconds."""
+def outcomes_of(checks: str, size: int, folder, limit: int = PATIENCE, **extra) -> list:
+    """Return the results of every rank for every check of a module in jobs/, within ``limit`` seconds.
+
+    extra: more environment variables.
+    """
     job = JOBS / "run_checks.py", JOBS / checks, folder / "rank"
-    done = torchrun("--nproc-per-node", size, *job, timeout=limit + 60, MSADAPTER_TEST_LIMIT=limit)
+    done = torchrun("--nproc-per-node", size, *job, timeout=limit + 60, MSADAPTER_TEST_LIMIT=limit, **extra)
     assert done.returncode == 0, done.stdout + done.stderr
     return [json.loads((folder / f"rank.{rank}").read_text()) for rank in range(size)]

@@ -226,7 +226,45 @@ def test_what_detail_compares():
 
 def test_signatures_of_different_flows():
     flows = [(s, r, n) for s in range(4) for r in range(4) for n in (0, 1, 2, 1 << 20)]
-    assert len({signatures._mixed(*flow) for flow in flows}) == len(flows)
+    assert len({signatures._C.signature_flow(*flow) for flow in flows}) == len(flows)
+
+
+def test_the_sums_of_flows_agree_if_every_pair_agrees():
+    sizes = [[1, 2, 3], [4, 5, 1 << 40], [0, 7, 8]]  # of the parts, by sender and receiver
+    sent = sum(signatures._C.signature_flow_to_all(rank, row) for rank, row in enumerate(sizes))
+    received = sum(
+        signatures._C.signature_flow_from_all(rank, column)
+        for rank, column in enumerate(zip(*sizes, strict=True))
+    )
+    assert (sent - received) % (1 << 64) == 0
+    wrong = signatures._C.signature_flow_from_all(0, [1, 0, 4])  # 4 bytes that moved to another sender
+    assert (sent - received - wrong + signatures._C.signature_flow_from_all(0, [1, 4, 0])) % (1 << 64) != 0
+
+
+def test_what_a_signature_says():
+    ledger = signatures._C.ledger_open(1)
+    broadcast = ("BROADCAST", torch.bfloat16, None, 1, 12, 0, 0)
+    assert signatures._C.ledger_unconfirmed(ledger) == 0
+    early = signatures._C.ledger_sign(ledger, True, 5, *broadcast)
+    assert signatures._C.ledger_unconfirmed(ledger) == 5  # this rank is the root and waits for nobody
+    assert signatures._C.signature_fields(early) == ("BROADCAST", torch.bfloat16, -1, 5, 1, 12)
+    reduce = ("ALLREDUCE", torch.float32, 0, -1, 3, 0, 0)
+    after, alone = (
+        signatures._C.ledger_sign(one, False, 6, *reduce) for one in (ledger, signatures._C.ledger_open(1))
+    )
+    assert signatures._C.ledger_unconfirmed(ledger) == 0
+    assert signatures._C.signature_fields(after) == ("ALLREDUCE", torch.float32, 0, 6, -1, 3)
+    # the signature carries what was before it, although it says the same
+    assert signatures._C.signatures_disagreeing(after, alone) == 0
+    assert signatures._C.signatures_disagreeing(after, after + alone) == 1
+    assert signatures._C.signatures_disagreeing(alone, signatures._C.signature_alone(after)) == -1
+    sending = signatures._C.signature_sending(alone, 9)
+    assert signatures._C.signature_sent(sending) == 9
+    assert signatures._C.signatures_disagreeing(alone, alone + sending) == 2  # the sums differ
+    with pytest.raises(ValueError, match="not a signature"):
+        signatures._C.signature_fields(alone[1:])
+    with pytest.raises(ValueError, match="no collective SHUFFLE"):
+        signatures._C.ledger_sign(ledger, False, 7, "SHUFFLE", *reduce[1:])
 
 
 def test_helpers():

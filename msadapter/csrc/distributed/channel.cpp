@@ -10,7 +10,7 @@
 namespace msa {
 
 size_t Channels::bytes_for(int ranks) {
-  return ranks * sizeof(Doorbell) + 2 * static_cast<size_t>(ranks) * ranks * sizeof(Pair);
+  return ranks * sizeof(Doorbell) + static_cast<size_t>(ranks) * ranks * sizeof(Pair);
 }
 
 Channels::Channels(int file, int64_t offset, int ranks, int rank) : ranks(ranks), rank(rank) {
@@ -19,10 +19,8 @@ Channels::Channels(int file, int64_t offset, int ranks, int rank) : ranks(ranks)
     throw std::runtime_error(std::string("mapping the memory of a process group failed: ") + std::strerror(errno));
   bells_ = static_cast<Doorbell *>(p);
   pairs_ = reinterpret_cast<Pair *>(bells_ + ranks);
-  for (int ring = 0; ring < 2; ++ring) {
-    out_[ring].resize(ranks);
-    in_[ring].resize(ranks);
-  }
+  out_.resize(ranks);
+  in_.resize(ranks);
 }
 
 Channels::~Channels() { munmap(bells_, bytes_for(ranks)); }
@@ -31,19 +29,19 @@ void Channels::check_whole() const {
   if (!broken_.empty()) throw std::runtime_error(broken_);
 }
 
-TransferPtr Channels::send(Ring ring, int to, const void *data, uint64_t bytes) {
+TransferPtr Channels::send(int to, const void *data, uint64_t bytes) {
   std::lock_guard<std::mutex> lock(mutex_);
   check_whole();
-  Outbox &box = out_[static_cast<int>(ring)][to];
+  Outbox &box = out_[to];
   auto transfer = std::make_shared<Transfer>(const_cast<void *>(data), bytes, box.numbers++);
   box.waiting.push_back(transfer);
   return transfer;
 }
 
-TransferPtr Channels::receive(Ring ring, int from, void *data, uint64_t bytes, uint64_t number) {
+TransferPtr Channels::receive(int from, void *data, uint64_t bytes, uint64_t number) {
   std::lock_guard<std::mutex> lock(mutex_);
   check_whole();
-  Inbox &box = in_[static_cast<int>(ring)][from];
+  Inbox &box = in_[from];
   auto transfer = std::make_shared<Transfer>(data, bytes, number);
   auto early = box.aside.find(number);
   if (early != box.aside.end()) {
@@ -59,18 +57,9 @@ TransferPtr Channels::receive(Ring ring, int from, void *data, uint64_t bytes, u
   return transfer;
 }
 
-TransferPtr Channels::receive_next(int from, void *data, uint64_t bytes) {
-  uint64_t number;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    number = in_[static_cast<int>(Ring::Collectives)][from].numbers++;
-  }
-  return receive(Ring::Collectives, from, data, bytes, number);
-}
-
-bool Channels::push(int ring, int to) {
-  Outbox &box = out_[ring][to];
-  Pair &p = pair(ring, rank, to);
+bool Channels::push(int to) {
+  Outbox &box = out_[to];
+  Pair &p = pair(rank, to);
   const uint64_t written = p.written.load(std::memory_order_relaxed);
   if (written - p.read.load(std::memory_order_acquire) == kSlots) return false;
   Transfer &t = *box.waiting.front();
@@ -88,9 +77,9 @@ bool Channels::push(int ring, int to) {
   return true;
 }
 
-bool Channels::pull(int ring, int from) {
-  Inbox &box = in_[ring][from];
-  Pair &p = pair(ring, from, rank);
+bool Channels::pull(int from) {
+  Inbox &box = in_[from];
+  Pair &p = pair(from, rank);
   const uint64_t read = p.read.load(std::memory_order_relaxed);
   if (p.written.load(std::memory_order_acquire) == read) return false;
   const Slot &slot = p.slots[read % kSlots];
@@ -118,11 +107,10 @@ bool Channels::pull(int ring, int from) {
 
 bool Channels::pass() {
   bool moved = false;
-  for (int ring = 0; ring < 2; ++ring)
-    for (int r = 0; r < ranks; ++r) {
-      if (!out_[ring][r].waiting.empty()) moved = push(ring, r) || moved;
-      if (!in_[ring][r].expected.empty()) moved = pull(ring, r) || moved;
-    }
+  for (int r = 0; r < ranks; ++r) {
+    if (!out_[r].waiting.empty()) moved = push(r) || moved;
+    if (!in_[r].expected.empty()) moved = pull(r) || moved;
+  }
   return moved;
 }
 
@@ -131,7 +119,7 @@ bool Channels::advance(const std::vector<TransferPtr> &wanted, double patience) 
     return std::all_of(wanted.begin(), wanted.end(),
                        [](const TransferPtr &t) { return t->ended.load(std::memory_order_acquire); });
   };
-  return attend(bells_[rank], patience, done, [&] {
+  return attend(bells_[rank], ranks, patience, done, [&] {
     std::lock_guard<std::mutex> lock(mutex_);
     if (done()) return true;
     check_whole();
@@ -149,11 +137,10 @@ bool Channels::advance(const std::vector<TransferPtr> &wanted, double patience) 
 void Channels::give_up(const Transfer &unfinished) {
   if (unfinished.ended.load(std::memory_order_acquire)) return;
   std::lock_guard<std::mutex> lock(mutex_);
-  for (int ring = 0; ring < 2; ++ring)
-    for (int r = 0; r < ranks; ++r) {
-      out_[ring][r].waiting.clear();
-      in_[ring][r].expected.clear();
-    }
+  for (int r = 0; r < ranks; ++r) {
+    out_[r].waiting.clear();
+    in_[r].expected.clear();
+  }
   broken_ = "an earlier message of this process group was given up before it had ended";
 }
 

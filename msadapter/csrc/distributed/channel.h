@@ -1,9 +1,9 @@
 // Large messages between the processes of one machine, through shared memory.
 //
-// Every ordered pair of ranks has a ring of slots for messages, and another one for the parts of collectives. A
-// message is sent in chunks, and messages follow one another in the order in which the sender started them. The
-// receiver names a message by its number in the ring and may ask for messages in another order; messages in front of
-// the wanted one are copied aside. Only advance() waits, and for a limited time.
+// Every ordered pair of ranks has a ring of slots. A message is sent in chunks, and messages follow one another in the
+// order in which the sender started them. The receiver names a message by its number in the ring and may ask for
+// messages in another order; messages in front of the wanted one are copied aside. Only advance() waits, and for a
+// limited time.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -17,8 +17,6 @@
 #include "doorbell.h"
 
 namespace msa {
-
-enum class Ring : uint8_t { Messages, Collectives };
 
 // A message that is being sent or received, seen by its sender or its receiver.
 struct Transfer {
@@ -45,9 +43,8 @@ class Channels {
 
   // All functions throw std::runtime_error after a failure. The number of a message counts the sender's messages in
   // the ring.
-  TransferPtr send(Ring ring, int to, const void *data, uint64_t bytes);
-  TransferPtr receive(Ring ring, int from, void *data, uint64_t bytes, uint64_t number);
-  TransferPtr receive_next(int from, void *data, uint64_t bytes);  // for collectives: in the order of the calls
+  TransferPtr send(int to, const void *data, uint64_t bytes);
+  TransferPtr receive(int from, void *data, uint64_t bytes, uint64_t number);
   // Returns whether all transfers have ended. It moves data until nothing has moved for `patience` seconds.
   bool advance(const std::vector<TransferPtr> &wanted, double patience);
   void give_up(const Transfer &unfinished);  // its memory will be freed, so no later transfer can work
@@ -72,18 +69,17 @@ class Channels {
   struct Inbox {
     std::map<uint64_t, TransferPtr> expected;
     std::map<uint64_t, std::vector<char>> aside;
-    uint64_t numbers = 0;
   };
-  Pair &pair(int ring, int from, int to) const { return pairs_[(ring * ranks + from) * ranks + to]; }
-  bool push(int ring, int to);
-  bool pull(int ring, int from);
+  Pair &pair(int from, int to) const { return pairs_[from * ranks + to]; }
+  bool push(int to);
+  bool pull(int from);
   bool pass();
   void check_whole() const;
 
   Doorbell *bells_ = nullptr;
   Pair *pairs_ = nullptr;
-  std::vector<Outbox> out_[2];
-  std::vector<Inbox> in_[2];
+  std::vector<Outbox> out_;
+  std::vector<Inbox> in_;
   std::mutex mutex_;
   std::string broken_;
 };

@@ -23,11 +23,21 @@ void ring_others(Doorbell *bells, int ranks, int rank) {
   }
 }
 
-void sleep_on(Doorbell &bell, uint32_t seen, double seconds) {
-  if (seconds <= 0) {
+void wait_awake(int ranks) {
+  static const int processors = [] {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  }();
+  if (ranks > processors) {
     sched_yield();
-    return;
+  } else {
+#ifdef __x86_64__
+    __builtin_ia32_pause();
+#endif
   }
+}
+
+void sleep_on(Doorbell &bell, uint32_t seen, double seconds) {
   timespec limit{static_cast<time_t>(seconds), static_cast<long>((seconds - static_cast<time_t>(seconds)) * 1e9)};
   bell.sleeping.fetch_add(1);
   syscall(SYS_futex, &bell.rings, FUTEX_WAIT, seen, &limit, nullptr, 0);

@@ -1,19 +1,23 @@
 // Collectives between the processes of one machine, through shared memory.
 //
-// Every rank owns a few slots of this memory. A tensor is sent in chunks of the size of a slot. A rank fills its slot
-// and increases its counter of published chunks; the others read (and reduce) from the slot and increase their
-// counters of consumed chunks; the slot is filled again when all have consumed it. A chunk fits into a cache, so a
-// tensor is read from and written to main memory once. Only advance() waits, and for a limited time.
+// Every rank owns a few cards and slots of this memory. It writes a card for each collective, with its signature and,
+// if they fit, its data. The others read it when the rank has increased its counter of published parts. Larger data
+// follows in chunks of the size of a slot: a rank fills its slot and increases the counter; the others read (and
+// reduce) from the slot and increase their counters of consumed chunks; the slot is filled again when all have
+// consumed it. A chunk fits into a cache, so a tensor is read from and written to main memory once. Only advance()
+// waits, and for a limited time.
 #pragma once
 #include <atomic>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "combine.h"
 #include "doorbell.h"
+#include "signature.h"
 
 namespace msa {
 
@@ -23,6 +27,8 @@ class Exchange;
 class SharedSlots {
  public:
   static constexpr int kSlots = 2;
+  static constexpr int kCards = 8;  // a rank may be this many collectives ahead of the others
+  static constexpr int64_t kCardBytes = 1 << 16;
   static size_t bytes_for(int ranks, int64_t slot_bytes);
   // Maps `file` (bytes_for bytes, zero at first). The file descriptor may be closed afterwards.
   SharedSlots(int file, int ranks, int rank, int64_t slot_bytes);
@@ -44,18 +50,25 @@ class SharedSlots {
  private:
   friend class Exchange;
   struct alignas(64) Line {
-    std::atomic<uint64_t> published, consumed, signature;
+    std::atomic<uint64_t> published, consumed;
+  };
+  struct alignas(64) Card {
+    Signature signature;
+    char data[kCardBytes];
   };
   char *slot(int of, uint64_t chunk) const {
     return slots_ + (of * kSlots + static_cast<int64_t>(chunk % kSlots)) * slot_bytes;
   }
+  Card &card(int of, uint64_t operation) const { return cards_[of * kCards + operation % kCards]; }
 
   bool pass(const Exchange &wanted);  // makes one step and returns whether anything moved
   void end_first();
+  bool all_consumed(uint64_t count) const;
 
   char *memory_ = nullptr, *slots_ = nullptr;
   Doorbell *bells_ = nullptr;
   Line *lines_ = nullptr;
+  Card *cards_ = nullptr;
   uint64_t operations_ = 0;
   std::deque<std::shared_ptr<Exchange>> queue_;
   std::mutex mutex_;
@@ -67,16 +80,26 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
   bool ended() const { return ended_.load(std::memory_order_acquire); }
+  const Signature &signature() const { return signature_; }
+  // The rank whose signature does not agree, the number of ranks if the sizes of the parts do not, or -1.
+  int differing() const { return differing_; }
+  const Signature &theirs() const { return theirs_; }
 
  protected:
-  Exchange(SharedSlots &slots, int kind, uint64_t bytes, int detail);
-  virtual bool step() = 0;  // goes one chunk further if possible, and returns whether anything was done
-  virtual bool complete() const = 0;
+  enum class Hears { All, Root, Nobody };  // whose signatures this rank waits for and compares
+  Exchange(SharedSlots &slots, const Signature &signature, Hears hears = Hears::All);
+
+  virtual void write_card(char * /*room*/) {}  // data for the card of this rank
+  // Goes one chunk further if possible, and returns whether anything was done. Before agreed() it may only send.
+  virtual bool move() = 0;
+  virtual bool finished() const = 0;
+
+  bool agreed() const { return agreed_; }
+  const char *card_of(int rank) const { return slots_.card(rank, number_).data; }
 
   // Chunks are numbered from 0 within the collective.
   bool may_fill(uint64_t chunk) const;  // whether all ranks have consumed the former chunk in this slot
-  // Whether this rank has published the chunk; throws if it runs another collective
-  bool filled(int by, uint64_t chunk);
+  bool filled(int by, uint64_t chunk) const;
   char *own_slot(uint64_t chunk) const { return slots_.slot(slots_.rank, chunk); }
   const char *slot_of(int rank, uint64_t chunk) const { return slots_.slot(rank, chunk); }
   void publish(uint64_t chunks);  // this many chunks of this collective are now published
@@ -88,21 +111,43 @@ class Exchange {
 
  private:
   friend class SharedSlots;
-  uint64_t base_ = 0;
-  const uint64_t signature_;
+  bool step();
+  bool complete() const { return posted_ && agreed_ && finished(); }
+  bool post();
+  bool agree();
+
+  const Signature signature_;
+  const Hears hears_;
+  uint64_t number_ = 0, base_ = 0;
+  bool posted_ = false, agreed_;
+  int differing_ = -1;
+  Signature theirs_;
   std::atomic<bool> ended_{false};
 };
 
-std::shared_ptr<Exchange> make_all_reduce(SharedSlots &slots, void *data, int64_t count, DType dtype,
-                                          Reduction reduction);
+// Memory of one rank's part of a collective.
+struct Part {
+  char *data;
+  int64_t bytes;
+};
+
+std::shared_ptr<Exchange> make_barrier(SharedSlots &slots, const Signature &signature);
+std::shared_ptr<Exchange> make_all_reduce(SharedSlots &slots, const Signature &signature, void *data, int64_t count,
+                                          DType dtype, Reduction reduction);
 // `output` gets this rank's part of the reduction of `input`. counts[r] is the number of elements in the part of rank
-// r.
-std::shared_ptr<Exchange> make_reduce_scatter(SharedSlots &slots, void *output, const void *input,
-                                              std::vector<int64_t> counts, DType dtype, Reduction reduction);
-// `output` gets the inputs of all ranks, one after the other. counts[r] is the number of bytes of rank r. `input` may
-// be this rank's part of `output`.
-std::shared_ptr<Exchange> make_all_gather(SharedSlots &slots, void *output, const void *input,
-                                          std::vector<int64_t> counts);
-std::shared_ptr<Exchange> make_broadcast(SharedSlots &slots, void *data, int64_t bytes, int root);
+// r. They may overlap.
+std::shared_ptr<Exchange> make_reduce_scatter(SharedSlots &slots, const Signature &signature, void *output,
+                                              const void *input, const std::vector<int64_t> &counts, DType dtype,
+                                              Reduction reduction);
+// outputs[r] gets the input of rank r. `input` may overlap the outputs.
+std::shared_ptr<Exchange> make_all_gather(SharedSlots &slots, const Signature &signature, std::vector<Part> outputs,
+                                          const void *input);
+// outputs[r] gets what rank r has as its inputs[this rank]. They may overlap.
+std::shared_ptr<Exchange> make_all_to_all(SharedSlots &slots, const Signature &signature, std::vector<Part> outputs,
+                                          std::vector<Part> inputs);
+// Whether the root of a broadcast of this many bytes can end it before the others have begun it.
+inline bool broadcast_is_early(int64_t bytes) { return bytes <= SharedSlots::kCardBytes; }
+std::shared_ptr<Exchange> make_broadcast(SharedSlots &slots, const Signature &signature, void *data, int64_t bytes,
+                                         int root);
 
 }  // namespace msa

@@ -13,6 +13,7 @@ bool init_storage(PyObject *module);
 bool init_gradients(PyObject *module);
 bool init_nodes(PyObject *module);
 bool init_exchange(PyObject *module);
+bool init_signatures(PyObject *module);
 bool init_devices(PyObject *module);
 
 namespace {
@@ -186,7 +187,7 @@ extern "C" __attribute__((visibility("default"))) PyObject *PyInit__C() {
   }
   PyObject *m = PyModule_Create(&msa::definition);
   for (auto init : {msa::init_tensor_class, msa::init_storage, msa::init_gradients, msa::init_ops, msa::init_nodes,
-                    msa::init_exchange, msa::init_devices, msa::init_trace})
+                    msa::init_exchange, msa::init_signatures, msa::init_devices, msa::init_trace})
     if (!m || !init(m)) return nullptr;
   return m;
 }

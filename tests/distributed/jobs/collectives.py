@@ -29,6 +29,46 @@ def raises(error, text):
         raise AssertionError(f"no {error}")
 
 
+def check_all_to_all_of_which_some_receive_little(rank, size):
+    """The last rank gets large parts and the others small ones, so that a rank has sent nothing more to one than to another."""
+    last, large = size - 1, (1 << 19) + 3
+    sent = [large if to == last else to + 1 for to in range(size)]
+    received = [large if rank == last else rank + 1] * size
+    data = torch.cat([torch.full((count,), 100.0 * rank + to) for to, count in enumerate(sent)])
+    output = torch.empty(sum(received))
+    dist.all_to_all_single(output, data, received, sent)
+    for source, part in enumerate(output.split(received)):
+        assert bool((part == 100.0 * source + rank).all()), source
+
+
+def check_all_to_all_in_place(rank, size):
+    for count in (3, 1 << 17):
+        data = torch.cat([torch.full((count,), 10.0 * rank + to) for to in range(size)])
+        dist.all_to_all_single(data, data)
+        assert data.view(size, count)[:, -1].tolist() == [10.0 * source + rank for source in range(size)]
+
+
+def check_reduce_scatter_into_another_part(rank, size):
+    """The output overwrites what another rank has to get."""
+    for count in (3, 1 << 17):
+        data = torch.arange(size, dtype=torch.float32).repeat_interleave(count)
+        output = data[(rank + 1) % size * count :][:count]
+        dist.reduce_scatter_tensor(output, data)
+        assert output.tolist() == [float(rank * size)] * count
+
+
+def check_a_root_far_ahead_of_the_others(rank, size):
+    """More broadcasts than the shared memory has room for, and then an operation of all ranks."""
+    tensors = [torch.full((5,), float(i) if rank == 0 else -1.0) for i in range(50)]
+    for tensor in tensors:
+        dist.broadcast(tensor, 0)
+    assert [t[-1].item() for t in tensors] == list(map(float, range(50)))
+    works = [dist.all_reduce(t, async_op=True) for t in tensors]
+    for work in reversed(works):
+        work.wait()
+    assert [t[0].item() for t in tensors] == [float(i * size) for i in range(50)]
+
+
 def check_all_reduce_dtypes(rank, size):
     for dtype in (
         torch.float32,

@@ -194,6 +194,8 @@ MESSAGES = (
 
 
 def main():
+    if "MSADAPTER_TEST_MPI" in os.environ:
+        del os.memfd_create  # without it, a group has no shared memory, and all collectives go through MPI
     dist.init_process_group("gloo", timeout=timedelta(seconds=TIMEOUT))
     rank, size = dist.get_rank(), dist.get_world_size()
     results = []
