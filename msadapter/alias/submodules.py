@@ -6,7 +6,7 @@ and why.
 
 # Modules of msadapter with the same name.
 PRESENT = """
-_C _C._autograd _C._distributed_c10d _compile _library _library.custom_ops _subclasses
+__config__ _C _C._autograd _C._distributed_c10d _compile _library _library.custom_ops _subclasses
 _subclasses.fake_tensor _subclasses.functional_tensor _utils accelerator amp amp.autocast_mode
 amp.grad_scaler autograd autograd.anomaly_mode autograd.forward_ad autograd.function autograd.functional
 autograd.grad_mode autograd.gradcheck autograd.graph autograd.profiler autograd.variable backends
@@ -41,12 +41,12 @@ nn.utils.clip_grad nn.utils.convert_parameters nn.utils.fusion nn.utils.init nn.
 nn.utils.parametrizations nn.utils.parametrize nn.utils.rnn nn.utils.spectral_norm nn.utils.stateless
 nn.utils.weight_norm ops optim optim._adafactor optim.adadelta optim.adagrad optim.adam optim.adamax
 optim.adamw optim.asgd optim.lbfgs optim.lr_scheduler optim.nadam optim.optimizer optim.radam optim.rmsprop
-optim.rprop optim.sgd optim.sparse_adam optim.swa_utils overrides profiler profiler.profiler random
+optim.rprop optim.sgd optim.sparse_adam optim.swa_utils overrides profiler profiler.profiler quasirandom random
 return_types serialization signal signal.windows sparse special storage testing testing._comparison
 testing._creation testing._internal types utils utils._mode_utils utils._python_dispatch utils._pytree
 utils.backcompat utils.checkpoint utils.collect_env utils.data utils.data._utils utils.data._utils.collate
 utils.data._utils.fetch utils.data._utils.worker utils.data.dataloader utils.data.dataset
-utils.data.distributed utils.data.sampler utils.dlpack utils.hooks utils.weak version xpu
+utils.data.distributed utils.data.sampler utils.deterministic utils.dlpack utils.hooks utils.weak version xpu
 """.split()  # noqa: SIM905 (a list literal of this length would be a page of quotes)
 
 # Modules of PyTorch that have another name in msadapter.

@@ -277,12 +277,12 @@ class DTensor(Tensor):
     # ---------------------------------------------------------------- conversion
     def to(self, *args, **kwargs):
         """Converts the dtype or moves the local tensors to another device."""
-        device, dtype, copy_, memory_format = parse_to(*args, **kwargs)
+        device, dtype, copy_, memory_format, non_blocking = parse_to(*args, **kwargs)
         out = self
         if dtype is not None and dtype is not self.dtype:
             out = ops._to_dtype(out, dtype)
         if device is not None:
-            local = out._local_tensor.to(device)
+            local = out._local_tensor.to(device, non_blocking=non_blocking)
             out = out if local is out._local_tensor else rewrapped(local, out, out.placements)
         return ops.clone(out) if copy_ and out is self else out
 
