@@ -429,7 +429,9 @@ static void refuse_shared_operands(const Operand *v, int n) {
 
 void refuse_shared_arguments(PyObject **slots, int n) {
   const TensorPtr self = unwrap(slots[0]);
-  check_inplace(self, false);
+  bool recorded = requires_grad(self);
+  for (int i = 1; i < n; ++i) recorded = recorded || (is_tensor(slots[i]) && requires_grad(unwrap(slots[i])));
+  check_inplace(self, recorded);
   for (int i = 1; i < n; ++i)
     if (is_tensor(slots[i])) refuse_shared_operand(self, unwrap(slots[i]));
 }
