@@ -1,6 +1,7 @@
 #include "graph.h"
 
 #include <atomic>
+#include <mutex>
 #include <typeinfo>
 
 namespace msa {
@@ -18,18 +19,52 @@ PyObject *table_function(const char *name) {
   return f.get();  // the module keeps the function alive
 }
 
+// What a thread without the interpreter's lock was the last to own. A thread of MindSpore's queue must not wait for the
+// lock, because the thread that has it may wait for the queue. The next thread with the lock that makes a node or a
+// view drops these.
+namespace {
+std::mutex late_lock;
+std::vector<PyObject *> late_objects;
+std::vector<BackwardNode *> late_nodes;
+std::atomic<bool> any_late{false};
+
+template <class T>
+void drop_later(std::vector<T *> *list, T *owned) {
+  if (!Py_IsInitialized()) return;  // Python has ended, and with it its objects
+  std::lock_guard<std::mutex> guard(late_lock);
+  list->push_back(owned);
+  any_late.store(true, std::memory_order_release);
+}
+
+struct Deleter : BackwardNode {
+  static void run(BackwardNode *node) { CustomDeleter(node); }
+};
+
+void drop_late() {
+  if (!any_late.load(std::memory_order_acquire)) return;
+  std::vector<PyObject *> objects;
+  std::vector<BackwardNode *> nodes;
+  {
+    std::lock_guard<std::mutex> guard(late_lock);
+    objects.swap(late_objects);
+    nodes.swap(late_nodes);
+    any_late.store(false, std::memory_order_release);
+  }
+  for (PyObject *o : objects) Py_DECREF(o);
+  for (BackwardNode *n : nodes) Deleter::run(n);
+}
+}  // namespace
+
 uint64_t Node::next_sequence() {
   thread_local uint64_t n = 0;
+  if (PyGILState_Check()) drop_late();
   return n++;
 }
 
 Node::~Node() { drop_python(); }
 void Node::destroy(BackwardNode *node) {
   if (PyGILState_Check()) return CustomDeleter(node);
-  if (!Py_IsInitialized()) return;  // Python has ended, and with it the objects of the node
-  const PyGILState_STATE state = PyGILState_Ensure();
-  CustomDeleter(node);
-  PyGILState_Release(state);
+  drop_later(&late_nodes, node);
 }
 void Node::drop_python() { python = nullptr; }
 
@@ -49,15 +84,7 @@ class Meta final : public AutoGradMetaData {
  public:
   explicit Meta(InputType type) : AutoGradMetaData(type) {}
   ~Meta() override {
-    if (!base_object || PyGILState_Check()) return;
-    // A thread of MindSpore's queue may be the last owner of a tensor.
-    if (!Py_IsInitialized()) {
-      base_object.release();
-      return;
-    }
-    const PyGILState_STATE state = PyGILState_Ensure();
-    base_object = Ref();
-    PyGILState_Release(state);
+    if (base_object && !PyGILState_Check()) drop_later(&late_objects, base_object.release());
   }
   TensorPtr base;        // set for views only
   Ref base_object;       // a weak reference to the Python object of the base, or null
@@ -291,6 +318,7 @@ void share_leaf(const TensorPtr &t, const TensorPtr &leaf) {
 }
 
 void set_view(const TensorPtr &view, const TensorPtr &of, ViewKind kind, PyObject *of_object) {
+  drop_late();
   if (is_inference(of)) return mark_inference(view);  // such a view has no history
   Meta *outer = view_meta(of);
   if (inference_on) kind = ViewKind::kInference;
