@@ -44,9 +44,14 @@ WRONG_INPUT, INTERRUPTED = 2, 130
 _INSTALLED_BY_EXTRA = {"datasets", "jinja2", "lm_eval", "omegaconf", "pandas", "pyarrow", "pydantic", "yaml"}
 
 
-def add_config_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments `config` (a path) and `overrides` (a list of KEY=VALUE), which `config.load` reads."""
-    parser.add_argument("config", metavar="CONFIG.yaml", help="the configuration")
+def add_config_arguments(parser: argparse.ArgumentParser, optional: bool = False) -> None:
+    """Adds the arguments `config` (a path) and `overrides` (a list of KEY=VALUE), which `config.load` reads.
+
+    optional: the command has options that need no configuration; `config` is None without one.
+    """
+    parser.add_argument(
+        "config", nargs="?" if optional else None, metavar="CONFIG.yaml", help="the configuration"
+    )
     parser.add_argument(
         "overrides",
         nargs="*",

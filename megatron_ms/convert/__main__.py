@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
 import signal
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from patches import PatchError
 
+from .. import locks
 from . import environment, job, llm_job, packages, places, scenario, shell, sources, upstream
 from .steps import ROOT, Console, ConvertError
 
@@ -270,12 +270,8 @@ def _alone(output: Path) -> Iterator[None]:
     """Holds locks so that only one run at a time uses this clone's environment and the output folder."""
     with open(output / places.MARK, "a") as own, open(ROOT / "pyproject.toml") as clone:
         for lock in (own, clone):
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ConvertError(
-                    "another run is using this clone or output folder: wait until it ends"
-                ) from None
+            if not locks.take(lock):
+                raise ConvertError("another run is using this clone or output folder: wait until it ends")
         yield
 
 

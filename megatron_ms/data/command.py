@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..commands import add_config_arguments
+
 if TYPE_CHECKING:
     from .pipeline import Made
 
@@ -14,15 +16,7 @@ HELP = "make data sets for pretraining, instruction tuning and preference pairs"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "config", nargs="?", metavar="CONFIG.yaml", help="the configuration, with a section `data`"
-    )
-    parser.add_argument(
-        "overrides",
-        nargs="*",
-        metavar="KEY=VALUE",
-        help="change a value of the file, for example data.workers=4",
-    )
+    add_config_arguments(parser, optional=True)
     parser.add_argument(
         "--show", type=_count, metavar="N", help="write nothing; print N samples and what is learned of them"
     )

@@ -6,7 +6,6 @@ journal says how long each of them was when the journal was written; what is lon
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -19,6 +18,7 @@ from typing import IO, Any
 
 import numpy
 
+from .. import locks
 from ..convert.steps import file_sha256, write_atomically
 from ..errors import UserError
 from .encode import KEPT, Encoded, Stream
@@ -87,12 +87,8 @@ class Work:
         """Makes the folder, or finds what an earlier run left in it, and keeps other runs out."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with open(self.folder / "lock", "w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UserError(
-                    f"{self.prefix}: another run is making this data set: wait until it ends"
-                ) from None
+            if not locks.take(lock):
+                raise UserError(f"{self.prefix}: another run is making this data set: wait until it ends")
             self._continue()
             try:
                 yield self

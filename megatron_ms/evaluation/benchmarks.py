@@ -145,30 +145,28 @@ def _mmlu_rows(path: Path) -> Rows:
 
 def _cmmlu(folder: Path) -> Subjects:
     columns = ("Question", "A", "B", "C", "D", "Answer")
-    found: Subjects = {}
-    for subject, path in _files(folder / "test", "*.csv", ".csv").items():
-        shots = _file(folder / "dev", f"{subject}.csv")
-        splits = {"test": path, "dev": shots}
-        found[f"cmmlu_{subject}"] = {
-            name: _columns(_table(file), file, *columns) for name, file in splits.items()
-        }
-        for name, file in splits.items():
-            for number, row in enumerate(found[f"cmmlu_{subject}"][name], 1):
-                _letter(row, "Answer", file, number)
-    return found
+    return {
+        f"cmmlu_{subject}": _lettered({"test": path, "dev": _file(folder / "dev", f"{subject}.csv")}, columns)
+        for subject, path in _files(folder / "test", "*.csv", ".csv").items()
+    }
 
 
 def _ceval(folder: Path) -> Subjects:
     columns = ("question", "A", "B", "C", "D", "answer")
-    found: Subjects = {}
-    for subject, path in _files(folder / "val", "*_val.csv", "_val.csv").items():
-        splits = {"val": path, "dev": _file(folder / "dev", f"{subject}_dev.csv")}
-        found[f"ceval-valid_{subject}"] = {
-            name: _columns(_table(file), file, *columns) for name, file in splits.items()
-        }
-        for name, file in splits.items():
-            for number, row in enumerate(found[f"ceval-valid_{subject}"][name], 1):
-                _letter(row, "answer", file, number)
+    return {
+        f"ceval-valid_{subject}": _lettered(
+            {"val": path, "dev": _file(folder / "dev", f"{subject}_dev.csv")}, columns
+        )
+        for subject, path in _files(folder / "val", "*_val.csv", "_val.csv").items()
+    }
+
+
+def _lettered(splits: dict[str, Path], columns: tuple[str, ...]) -> dict[str, Rows]:
+    """The rows of CSV files whose last column has the letter of the right choice."""
+    found = {name: _columns(_table(path), path, *columns) for name, path in splits.items()}
+    for name, path in splits.items():
+        for number, row in enumerate(found[name], 1):
+            _letter(row, columns[-1], path, number)
     return found
 
 

@@ -6,12 +6,13 @@ import argparse
 import sys
 from pathlib import Path
 
+from ..commands import add_config_arguments
+
 HELP = "score a model on benchmarks, with data from local files"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("config", nargs="?", metavar="CONFIG.yaml", help="the configuration")
-    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="change a value of the file")
+    add_config_arguments(parser, optional=True)
     parser.add_argument(
         "--list", action="store_true", help="list the benchmarks and the files that they need"
     )

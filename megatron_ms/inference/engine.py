@@ -82,16 +82,8 @@ class Engine:
             most = min(most, self.longest - 1)
             ids = ids[-(self.longest - most) :]
         stop = {"stop_strings": list(words), "tokenizer": self.tokenizer} if words else {}
-        tensor = self.torch.tensor([ids]).to(self.keys.device)
-        with self.torch.inference_mode():
-            out = self.model.generate(
-                tensor,
-                attention_mask=self.torch.ones_like(tensor),
-                max_new_tokens=most,
-                do_sample=False,
-                pad_token_id=self.tokenizer.pad_token_id,
-                **stop,
-            )
+        tensor = self.torch.tensor([ids])
+        out = self._generated(tensor, self.torch.ones_like(tensor), most, do_sample=False, **stop)
         text = self.tokenizer.decode(out[0, tensor.shape[1] :], skip_special_tokens=True)
         ends = [text.find(word) for word in words if word in text]
         return text[: min(ends)] if ends else text
@@ -111,14 +103,18 @@ class Engine:
             options |= {"temperature": keys.temperature, "top_k": keys.top_k or 0, "top_p": keys.top_p or 1.0}
             self.torch.manual_seed(keys.seed)
         most = keys.max_new_tokens if not self.longest else min(keys.max_new_tokens, self.longest - length)
+        options |= {"repetition_penalty": keys.repetition_penalty, "streamer": streamer}
+        return self._generated(ids, mask, most, **options)
+
+    def _generated(self, ids: Any, mask: Any, most: int, **options: Any) -> Any:
+        """The ids with what the model adds to them, in at most so many tokens."""
+        device = self.keys.device
         with self.torch.inference_mode():
             return self.model.generate(
-                ids.to(keys.device),
-                attention_mask=mask.to(keys.device),
+                ids.to(device),
+                attention_mask=mask.to(device),
                 max_new_tokens=most,
-                repetition_penalty=keys.repetition_penalty,
                 pad_token_id=self.tokenizer.pad_token_id,
-                streamer=streamer,
                 **options,
             )
 

@@ -10,7 +10,6 @@ checkpoints/, tensorboard/    upstream's own
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import time
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .. import locks
 from ..convert.steps import write_atomically
 from ..errors import UserError
 
@@ -85,12 +85,9 @@ class RunFolder:
         """True while a process trains in this folder."""
         try:
             with open(self.path / ".lock") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return False
+                return not locks.take(lock)
         except FileNotFoundError:
             return False
-        except BlockingIOError:
-            return True
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -100,12 +97,8 @@ class RunFolder:
             UserError: another process does.
         """
         with open(self.path / ".lock", "w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UserError(
-                    f"{self.path}: another process trains in this folder: wait until it ends"
-                ) from None
+            if not locks.take(lock):
+                raise UserError(f"{self.path}: another process trains in this folder: wait until it ends")
             yield
 
 

@@ -9,15 +9,18 @@ _C = load()
 AccumulateGrad = _C.node_class("AccumulateGrad")
 
 
+def _one_or_all(outputs: tuple):
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
 class DelayedError:
     """DelayedError(message, count)(*tensors) returns the tensors. Their backward raises RuntimeError(message)."""
 
     def __init__(self, message: str, count: int):
-        self.message, self.count = message, count
+        self.message = message  # the count of tensors is that of the call
 
     def __call__(self, *tensors):
-        outputs = _Delayed.apply(self.message, *tensors)
-        return outputs[0] if len(outputs) == 1 else outputs
+        return _one_or_all(_Delayed.apply(self.message, *tensors))
 
 
 class _Delayed(Function):
@@ -35,8 +38,7 @@ class UndefinedGrad:
     """UndefinedGrad()(*tensors) returns the tensors. Their backward has no gradient."""
 
     def __call__(self, *tensors):
-        outputs = _Undefined.apply(*tensors)
-        return outputs[0] if len(outputs) == 1 else outputs
+        return _one_or_all(_Undefined.apply(*tensors))
 
 
 class _Undefined(Function):

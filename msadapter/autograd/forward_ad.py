@@ -28,7 +28,13 @@ __all__ = [
 # the (tensor, tangent) pairs of the current level, as the single element of this list; empty outside of a
 # level
 _level: list = []
-_current_level = -1  # the number of the current level, which programs read
+
+
+def __getattr__(name: str) -> int:
+    """Return the number of the current level, which programs read, or -1 outside of a level."""
+    if name == "_current_level":
+        return len(_level) - 1
+    raise AttributeError(f"module 'torch.autograd.forward_ad' has no attribute {name!r}")
 
 
 class _State(threading.local):
@@ -67,23 +73,19 @@ class UnpackedDualTensor(NamedTuple):
 
 def enter_dual_level() -> int:
     """Begin a level and return its number."""
-    global _current_level
     if _level:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     _level.append([])
-    _current_level = 0
     return 0
 
 
 def exit_dual_level(*, level=None) -> None:
     """End the level and discard its tangents."""
-    global _current_level
     if not _level:
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
     _level.pop()
-    _current_level = -1
 
 
 class dual_level:

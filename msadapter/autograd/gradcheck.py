@@ -5,6 +5,7 @@ A complex number counts as a pair of real numbers, so all Jacobians that are com
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
 import warnings
@@ -106,6 +107,7 @@ class _Check:
     def close(self, a: Tensor, b: Tensor) -> bool:
         return bool(ops.allclose(a, b, self.rtol, self.atol))
 
+    @functools.cached_property
     def numerical(self) -> list[list[Tensor]]:
         """Return the numerical Jacobian (input numbers, output numbers) for each input and output."""
         made = []
@@ -119,12 +121,12 @@ class _Check:
 
     def flat(self) -> None:
         """Check that a function whose outputs do not require grad is constant."""
-        for matrices in self.numerical():
+        for matrices in self.numerical:
             if any(bool((m != 0).any()) for m in matrices):
                 raise GradcheckError("Numerical gradient for function expected to be zero")
 
     def slow(self, outputs) -> None:
-        numerical = self.numerical()
+        numerical = self.numerical
         for o, output in enumerate(outputs):
             if not output.requires_grad:
                 continue
@@ -157,15 +159,19 @@ class _Check:
 
     def forward(self, fast: bool) -> None:
         """Compare the tangents of forward-mode differentiation with finite differences."""
-        for i in self.places:
-            x = self.inputs[i]
-            count = _reals(x).numel()
-            units = [ops.rand(count, dtype=float64)] if fast and count else _units(count)
-            for unit in units:
-                expected = _slopes(self.func, self.inputs, i, unit, self.eps)
-                for o, (tangent, slope) in enumerate(zip(self.tangents(i, unit), expected, strict=True)):
-                    if not self.close(tangent, slope):
-                        raise _mismatch(o, i, slope, tangent, forward=True)
+        for place, i in enumerate(self.places):
+            count = _reals(self.inputs[i]).numel()
+            if fast and count:
+                direction = ops.rand(count, dtype=float64)
+                self.compare_tangents(i, direction, _slopes(self.func, self.inputs, i, direction, self.eps))
+                continue
+            for row, unit in enumerate(_units(count)):
+                self.compare_tangents(i, unit, [matrix[row] for matrix in self.numerical[place]])
+
+    def compare_tangents(self, i: int, direction: Tensor, slopes: list[Tensor]) -> None:
+        for o, (tangent, slope) in enumerate(zip(self.tangents(i, direction), slopes, strict=True)):
+            if not self.close(tangent, slope):
+                raise _mismatch(o, i, slope, tangent, forward=True)
 
     def tangents(self, index: int, direction: Tensor) -> list[Tensor]:
         """Return the tangents of the outputs for a tangent of one input, as vectors."""

@@ -71,7 +71,10 @@ class _CachingTorchDispatchMode(TorchDispatchMode):
 
 
 class _CachedTorchDispatchMode(TorchDispatchMode):
-    """Uses the kept results in the second run. The operators are recorded as if they had computed them."""
+    """Uses the kept results in the second run. The operators are recorded as if they had computed them.
+
+    The policy is an argument because it is one in PyTorch; its decisions are in the storage.
+    """
 
     def __init__(self, policy_fn, storage: dict[OpOverload, list], allow_cache_entry_mutation: bool = False):
         self.storage, self.allow_cache_entry_mutation = storage, allow_cache_entry_mutation

@@ -25,11 +25,13 @@ struct Task {
 
 thread_local std::vector<Task *> running;
 
+bool executes(const Task &task, BackwardNode *node) { return !task.restrict_to_wanted || task.wanted.count(node) != 0; }
+
 // MindSpore's own nodes ask this class which parts of the graph run.
 class EngineFace final : public ag::AutoDiffInterface {
  public:
   bool IsInExecGraph(const BackwardNodePtr &node) const override {
-    return running.empty() || !running.back()->restrict_to_wanted || running.back()->wanted.count(node.get()) != 0;
+    return running.empty() || executes(*running.back(), node.get());
   }
   void AddNodeToExecGraph(const BackwardNodePtr &) override {}
   size_t CurrentAutoDiffEngineId() override { return running.size(); }
@@ -48,20 +50,38 @@ struct Later {
 using Queue =
     std::priority_queue<std::pair<uint64_t, BackwardNodePtr>, std::vector<std::pair<uint64_t, BackwardNodePtr>>, Later>;
 
-void count_dependencies(const std::vector<Edge> &roots, Task *task) {
+using Counts = std::unordered_map<BackwardNode *, int>;
+
+// How many edges lead to each node that can be reached from the roots, and to the roots themselves.
+Counts count_dependencies(const std::vector<Edge> &roots) {
+  Counts dependencies;
   std::unordered_set<BackwardNode *> seen;
   std::vector<BackwardNode *> stack;
   for (auto &e : roots)
-    if (seen.insert(e.grad_node.get()).second) stack.push_back(e.grad_node.get());
+    if (seen.insert(e.grad_node.get()).second) {
+      dependencies[e.grad_node.get()] = 0;
+      stack.push_back(e.grad_node.get());
+    }
   while (!stack.empty()) {
     BackwardNode *n = stack.back();
     stack.pop_back();
     for (auto &e : n->next_edges()) {
       if (!e.is_defined()) continue;
-      task->dependencies[e.grad_node.get()]++;
+      dependencies[e.grad_node.get()]++;
       if (seen.insert(e.grad_node.get()).second) stack.push_back(e.grad_node.get());
     }
   }
+  return dependencies;
+}
+
+// The roots that no other root leads to.
+Queue ready_roots(const std::vector<Edge> &roots, const Counts &dependencies) {
+  Queue ready;
+  std::unordered_set<BackwardNode *> queued;
+  for (auto &e : roots)
+    if (dependencies.at(e.grad_node.get()) == 0 && queued.insert(e.grad_node.get()).second)
+      ready.emplace(order_of(e.grad_node.get()), e.grad_node);
+  return ready;
 }
 
 // A node is wanted if a requested input can be reached from it. The search is depth first and remembers its results.
@@ -242,7 +262,7 @@ void evaluate(BackwardNode *node, Tensors grads, Task *task, const BackwardOptio
     if (!e.is_defined()) continue;
     BackwardNode *next = e.grad_node.get();
     const bool last = --task->dependencies[next] == 0;
-    if (!task->restrict_to_wanted || task->wanted.count(next)) {
+    if (executes(*task, next)) {
       Tensors &buffer = task->buffers[next];
       if (buffer.size() <= e.input_index) buffer.resize(std::max<size_t>(e.input_index + 1, next->output_size()));
       TensorPtr &slot = buffer[e.input_index];
@@ -281,16 +301,12 @@ std::atomic<int64_t> tasks{0};
 bool Node::needs(size_t edge) const {
   const auto &e = next_edges_[edge];
   if (!e.is_defined()) return false;
-  return running.empty() || !running.back()->restrict_to_wanted || running.back()->wanted.count(e.grad_node.get()) != 0;
+  return running.empty() || executes(*running.back(), e.grad_node.get());
 }
 
 void queue_callback(PyObject *f) {
   if (running.empty()) fail("Final callbacks can only be installed during backward pass.");
   running.front()->callbacks.push_back(Ref::borrow(f));
-}
-
-static bool executes(const Task &task, BackwardNode *node) {
-  return !task.restrict_to_wanted || task.wanted.count(node) != 0;
 }
 
 bool will_execute(const BackwardNodePtr &node) {
@@ -313,26 +329,8 @@ bool current_task_keeps_graph() {
 std::vector<BackwardNodePtr> execution_order() {
   if (running.empty()) fail("_current_graph_task_execution_order should only be called during the backward pass");
   const Task &task = *running.back();
-  std::unordered_map<BackwardNode *, int> dependencies;
-  for (auto &entry : task.dependencies) dependencies[entry.first] = 0;
-  std::unordered_set<BackwardNode *> seen;
-  std::vector<BackwardNode *> stack;
-  for (auto &root : task.roots)
-    if (seen.insert(root.grad_node.get()).second) stack.push_back(root.grad_node.get());
-  while (!stack.empty()) {
-    BackwardNode *node = stack.back();
-    stack.pop_back();
-    for (auto &e : node->next_edges()) {
-      if (!e.is_defined()) continue;
-      ++dependencies[e.grad_node.get()];
-      if (seen.insert(e.grad_node.get()).second) stack.push_back(e.grad_node.get());
-    }
-  }
-  Queue ready;
-  seen.clear();
-  for (auto &root : task.roots)
-    if (dependencies[root.grad_node.get()] == 0 && seen.insert(root.grad_node.get()).second)
-      ready.emplace(order_of(root.grad_node.get()), root.grad_node);
+  Counts dependencies = count_dependencies(task.roots);
+  Queue ready = ready_roots(task.roots, dependencies);
   std::vector<BackwardNodePtr> order;
   while (!ready.empty()) {
     BackwardNodePtr node = ready.top().second;
@@ -364,16 +362,12 @@ Tensors run_backward(const std::vector<Edge> &roots, const Tensors &gradients, c
     auto &places = task.captures[inputs[i].grad_node.get()];
     if (!o.accumulate) places.emplace_back(inputs[i].input_index, i);
   }
-  count_dependencies(roots, &task);
+  task.dependencies = count_dependencies(roots);
   if (!inputs.empty()) {
     task.restrict_to_wanted = true;
     mark_wanted(roots, &task);
   }
-  Queue ready;
-  std::unordered_set<BackwardNode *> queued;
-  for (auto &e : roots)
-    if (task.dependencies[e.grad_node.get()] == 0 && queued.insert(e.grad_node.get()).second)
-      ready.emplace(order_of(e.grad_node.get()), e.grad_node);
+  Queue ready = ready_roots(roots, task.dependencies);
   {
     Running guard(&task);
     ag::AutoDiffGuard auto_diff(face);
@@ -388,7 +382,7 @@ Tensors run_backward(const std::vector<Edge> &roots, const Tensors &gradients, c
         task.buffers.erase(it);
       }
       if (grads.size() < node->output_size()) grads.resize(node->output_size());
-      if (task.restrict_to_wanted && !task.wanted.count(node.get())) continue;
+      if (!executes(task, node.get())) continue;
       evaluate(node.get(), std::move(grads), &task, o, &ready);
     }
     for (size_t i = 0; i < task.callbacks.size(); ++i) checked(PyObject_CallNoArgs(task.callbacks[i].get()));

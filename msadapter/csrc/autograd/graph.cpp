@@ -41,7 +41,7 @@ struct Deleter : BackwardNode {
 };
 
 void drop_late() {
-  if (!any_late.load(std::memory_order_acquire)) return;
+  if (!any_late.load(std::memory_order_acquire) || !PyGILState_Check()) return;
   std::vector<PyObject *> objects;
   std::vector<BackwardNode *> nodes;
   {
@@ -57,7 +57,7 @@ void drop_late() {
 
 uint64_t Node::next_sequence() {
   thread_local uint64_t n = 0;
-  if (PyGILState_Check()) drop_late();
+  drop_late();
   return n++;
 }
 
