@@ -21,6 +21,7 @@ COMMANDS: dict[str, str] = {
     "data": "megatron_ms.data.command",
     "train": "megatron_ms.training.command",
     "plan": "megatron_ms.plan.command",
+    "convert": "megatron_ms.conversion.command",
     "models": "megatron_ms.models.command",
     "status": "megatron_ms.status.command",
     "generate": "megatron_ms.inference.generate",

@@ -33,6 +33,7 @@ SECTIONS: dict[str, str] = {
     **TRAINING,
     "plan": "megatron_ms.plan.estimate:Devices",
     "about": "megatron_ms.config.training:About",
+    "convert": "megatron_ms.conversion.section:Convert",
     "generate": "megatron_ms.inference.section:Generate",
     "evaluate": "megatron_ms.evaluation.section:Evaluate",
 }

@@ -146,7 +146,9 @@ class Train(WithFlags):
 
     level: ClassVar = "basic"
 
-    iterations: int = key(help="number of optimizer steps", flag="train-iters", gt=0)
+    iterations: int | None = key(
+        None, "number of optimizer steps, without which nothing can be trained", flag="train-iters", gt=0
+    )
     micro_batch: int = key(1, "samples in a forward pass of one replica", flag="micro-batch-size", gt=0)
     global_batch: int | None = key(
         None, "samples in a step (default: one micro-batch for each replica)", flag="global-batch-size", gt=0

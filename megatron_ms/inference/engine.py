@@ -21,15 +21,17 @@ class Engine:
     def __init__(self, keys: Generate) -> None:
         self.keys = keys
         folder = _checked_folder(keys.model)
-        _provide_torch()
+        provide_torch()
         import torch
         import transformers
         from safetensors import SafetensorError
 
         try:
-            self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            # Without the second option, a model with code of its own would ask at the terminal whether to run it.
+            safely: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+            self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **safely)
             self.model = transformers.AutoModelForCausalLM.from_pretrained(
-                folder, local_files_only=True, dtype=keys.dtype
+                folder, dtype=keys.dtype, **safely
             ).to(keys.device)
         except (OSError, ValueError, RuntimeError, SafetensorError) as error:
             raise UserError(f"generate.model: {folder}: {str(error).splitlines()[0]}") from None
@@ -135,7 +137,7 @@ def _checked_folder(name: str) -> Path:
     return folder
 
 
-def _provide_torch() -> None:
+def provide_torch() -> None:
     """Has `import torch` answered by msadapter, unless the program has one already."""
     if "torch" not in sys.modules:
         import msadapter

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from ..commands import add_config_arguments
 
@@ -36,20 +36,55 @@ def run(arguments: argparse.Namespace) -> int:
         for prompt, text in _pairs(engine, prompts):
             print(f"{prompt}{text}", flush=True)
         return 0
-    # The file gets its name when it is whole.
-    part = output.with_name(output.name + ".part")
-    try:
-        with part.open("x", encoding="utf-8") as file:
-            for number, (prompt, text) in enumerate(_pairs(engine, prompts), 1):
-                file.write(json.dumps({"prompt": prompt, "text": text}, ensure_ascii=False) + "\n")
-                print(f"\r{number} of {len(prompts)} texts", end="", flush=True)
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(part, output)  # fails if somebody has made the file meanwhile
-    finally:
-        part.unlink(missing_ok=True)
-    print(f"\r{output}: {len(prompts)} texts")
+    _write(engine, prompts, output)
     return 0
+
+
+def _write(engine: Engine, prompts: list[str], output: Path) -> None:
+    """Writes the texts. The file gets its name when it is whole; what an ended process left of the same work is kept.
+
+    The name of the unfinished file has a hash of everything that the texts depend on.
+    """
+    from .. import locks
+    from ..convert.steps import digest
+    from ..errors import UserError
+
+    model = sorted(Path(engine.keys.model).iterdir())
+    files = [(file.name, state.st_size, state.st_mtime_ns) for file in model for state in [file.stat()]]
+    work = digest(engine.keys.model_dump_json(), json.dumps(prompts), repr(files))[:12]
+    part = output.with_name(f"{output.name}.{work}.part")
+    with part.open("a+", encoding="utf-8") as file:
+        if not locks.take(file):
+            raise UserError(f"{part}: another process writes these texts: wait until it ends")
+        done = _kept(file, prompts, engine.keys.batch_size)
+        if done:
+            print(f"{part}: has {done} texts of an ended process; going on behind them", flush=True)
+        for number, (prompt, text) in enumerate(_pairs(engine, prompts[done:]), done + 1):
+            file.write(json.dumps({"prompt": prompt, "text": text}, ensure_ascii=False) + "\n")
+            file.flush()
+            print(f"\r{number} of {len(prompts)} texts", end="", flush=True)
+        os.fsync(file.fileno())
+        os.link(part, output)  # fails if somebody has made the file meanwhile
+        part.unlink()
+    print(f"\r{output}: {len(prompts)} texts")
+
+
+def _kept(file: IO[str], prompts: list[str], batch: int) -> int:
+    """How many texts of an unfinished file are kept: whole lines of whole batches. Cuts off the rest."""
+    file.seek(0)
+    done, end = 0, 0
+    for number, line in enumerate(iter(file.readline, ""), 1):
+        if not line.endswith("\n") or number > len(prompts):
+            break
+        try:
+            if json.loads(line)["prompt"] != prompts[number - 1]:
+                break
+        except (ValueError, KeyError, TypeError):
+            break  # a page that was not written when the machine stopped
+        if number % batch == 0:
+            done, end = number, file.tell()
+    file.truncate(end)
+    return done
 
 
 def _prompts(keys: Generate) -> list[str]:

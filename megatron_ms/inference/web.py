@@ -11,8 +11,7 @@ import secrets
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from socketserver import BaseServer
-from typing import Any, ClassVar
+from typing import Any
 
 from ..errors import UserError
 from .conversation import Conversation
@@ -22,9 +21,26 @@ _MOST = 1 << 20  # bytes of a question
 _ADDRESS = "127.0.0.1"
 
 
+class PageServer(HTTPServer):
+    """A server of the page. It has the conversation and the secret, so that two servers in a process have their own."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__((_ADDRESS, port), _Handler)
+        self.conversation: Conversation | None = None
+        self.secret = secrets.token_urlsafe(24)
+
+    @property
+    def port(self) -> int:
+        return int(self.server_address[1])
+
+    @property
+    def url(self) -> str:
+        """What the user opens in a browser."""
+        return f"http://{_ADDRESS}:{self.port}/?key={self.secret}"
+
+
 class _Handler(BaseHTTPRequestHandler):
-    conversation: ClassVar[Conversation]
-    secret: ClassVar[str]
+    server: PageServer
     server_version = "chat"
     timeout = 30  # seconds that a silent client may hold the server
 
@@ -45,15 +61,18 @@ class _Handler(BaseHTTPRequestHandler):
         if asked is None:
             self._refuse(HTTPStatus.BAD_REQUEST)
             return
-        if self.path == "/clear":
-            self.conversation.clear()
+        conversation = self.server.conversation
+        if conversation is None:
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE)
+        elif self.path == "/clear":
+            conversation.clear()
             self._begin("text/plain", 0)
         elif self.path == "/ask" and isinstance(asked.get("question"), str) and asked["question"].strip():
-            self._answer(asked["question"])
+            self._answer(conversation, asked["question"])
         else:
             self._refuse(HTTPStatus.NOT_FOUND)
 
-    def _answer(self, question: str) -> None:
+    def _answer(self, conversation: Conversation, question: str) -> None:
         """Streams the answer. A reader that goes away ends it."""
         self._begin("text/plain; charset=utf-8", None)
 
@@ -62,17 +81,17 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
 
         try:
-            self.conversation.ask(question, send)
+            conversation.ask(question, send)
         except UserError as error:
             send(f"({error})")
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
 
     def _known(self, key: str) -> bool:
-        port = port_of(self.server)
+        port = self.server.port
         host = self.headers.get("Host", "")
         return host in (f"{_ADDRESS}:{port}", f"localhost:{port}") and secrets.compare_digest(
-            key.encode("utf-8"), self.secret.encode("utf-8")
+            key.encode("utf-8"), self.server.secret.encode("utf-8")
         )
 
     def _body(self) -> dict[str, Any] | None:
@@ -107,33 +126,18 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing: the address, and with it the secret, would be in the log."""
 
 
-def bind(port: int) -> HTTPServer:
+def bind(port: int) -> PageServer:
     """A server that listens on this port of the loopback interface, or on a free one for 0. UserError if it is taken."""
     try:
-        return HTTPServer((_ADDRESS, port), _Handler)
+        return PageServer(port)
     except (OSError, OverflowError) as error:
         raise UserError(f"--port {port}: {error}: name another port, or leave it out") from None
 
 
-def port_of(server: BaseServer) -> int:
-    """The port that a server listens on."""
-    return int(server.server_address[1])  # type: ignore[index]  # a pair, as the server is of the internet
-
-
-def address(server: HTTPServer) -> str:
-    """What the user opens in a browser."""
-    return f"http://{_ADDRESS}:{port_of(server)}/?key={_Handler.secret}"
-
-
-def prepare(server: HTTPServer, conversation: Conversation) -> str:
-    """Connects the conversation and returns the address of the page."""
-    _Handler.conversation, _Handler.secret = conversation, secrets.token_urlsafe(24)
-    return address(server)
-
-
-def serve(server: HTTPServer, conversation: Conversation) -> int:
+def serve(server: PageServer, conversation: Conversation) -> int:
     """Serve the page until Ctrl-C. Requests are answered one after the other, as there is one model."""
-    print(f"open {prepare(server, conversation)}\nCtrl-C ends", flush=True)
+    server.conversation = conversation
+    print(f"open {server.url}\nCtrl-C ends", flush=True)
     try:
         server.serve_forever()
     except KeyboardInterrupt:

@@ -63,7 +63,9 @@ def _command(settings: Settings | hf.Settings, folder: Path, resumed: bool) -> C
     from . import hf, megatron
 
     if isinstance(settings, hf.Settings):
+        settings.check_length("num_train_epochs")
         return megatron.Command(*hf.command(settings, folder, resumed))
+    settings.check_length("train_samples")
     return megatron.command(settings, folder, resumed)
 
 

@@ -5,48 +5,27 @@ from __future__ import annotations
 import importlib.metadata
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..config import Document
-from ..config.section import Section
-from ..config.sections import TRAINING, section_class
-from ..config.training import Dataset, Monitor, Resume, Run, Save, Train, Tune, Upstream
+from ..config.sections import TRAINING
 from ..convert.steps import digest
 from ..errors import UserError
 from ..upstream import flags as upstream_flags
 from ..upstream.flags import ValueProblem
 from ..upstream.trees import Trees
-from .settings import existing, name_of
+from .settings import Common, checked, existing
 
 PROGRAM = "hf_program.py"
 TRANSFORMERS = "transformers"
-_USED = ("run", "dataset", "train", "tune", "save", "resume", "monitor", "upstream")
-_LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+DPO_PROGRAM = "hf_dpo_program.py"
+# pip would install PyTorch for some of them, so they are installed without what they ask for.
+REQUIREMENTS = Path(__file__).with_name("requirements-hf.txt")
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Common):
     """The sections that transformers' Trainer has use for."""
-
-    document: Document
-    run: Run
-    dataset: Dataset
-    train: Train
-    tune: Tune
-    save: Save
-    resume: Resume
-    monitor: Monitor
-    upstream: Upstream
-
-    @property
-    def name(self) -> str:
-        return name_of(self.document)
-
-    @property
-    def sections(self) -> dict[str, Section]:
-        return {name: getattr(self, name) for name in _USED}
 
 
 def read(document: Document) -> Settings:
@@ -56,11 +35,9 @@ def read(document: Document) -> Settings:
         UserError: a key is wrong, or belongs to Megatron's programs alone.
     """
     for name in TRAINING:
-        if name not in _USED and name in document.values:
+        if name not in Settings.names() and name in document.values:
             raise document.error(name, "has no effect with run.backend: hf; remove the section")
-    settings = Settings(document, **{name: document.section(name, section_class(name)) for name in _USED})
-    if settings.run.task == "dpo":
-        raise document.error("run.task", "dpo needs the backend megatron, with MindSpeed-LLM")
+    settings = checked(document, Settings)
     if settings.run.world > 1:
         raise document.error(
             "run.processes", "the backend hf trains on one process; use megatron for several"
@@ -72,21 +49,24 @@ def read(document: Document) -> Settings:
     return settings
 
 
-def trees() -> Trees:
-    """The place of the program; transformers is that of this Python.
+def trees(task: str) -> Trees:
+    """The place of the programs; transformers is that of this Python.
 
     Raises:
-        UserError: it is not installed.
+        UserError: a package is not installed.
     """
     place = Path(__file__).parent
+    packages = [TRANSFORMERS, "accelerate"]
+    packages += ["peft"] if task in ("lora", "dpo") else []
+    packages += ["trl"] if task == "dpo" else []
     try:
-        version = importlib.metadata.version(TRANSFORMERS)
-        importlib.metadata.version("accelerate")
+        versions = [importlib.metadata.version(name) for name in packages]
     except importlib.metadata.PackageNotFoundError as error:
         raise UserError(
-            f"the backend hf needs the package {error.name}: pip install transformers accelerate"
+            f"the backend hf needs the package {error.name}: pip install --no-deps -r {REQUIREMENTS}"
         ) from None
-    return Trees(TRANSFORMERS, place, (), f"{version} {digest(place / PROGRAM)}")
+    programs = [place / name for name in (PROGRAM, DPO_PROGRAM)]
+    return Trees(TRANSFORMERS, place, (), " ".join([*versions, digest(*programs)]))
 
 
 def command(settings: Settings, folder: Path, resumed: bool) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -95,9 +75,10 @@ def command(settings: Settings, folder: Path, resumed: bool) -> tuple[tuple[str,
     Raises:
         UserError: files are absent, or a key is no flag of TrainingArguments.
     """
-    place = trees()
-    flags = upstream_flags.read(place, PROGRAM)
-    words = [sys.executable, "-m", "msadapter", str(place.program(PROGRAM))]
+    task = settings.run.task
+    place, program = trees(task), DPO_PROGRAM if task == "dpo" else PROGRAM
+    flags = upstream_flags.read(place, program)
+    words = [sys.executable, "-m", "msadapter", str(place.program(program))]
     given: set[str] = set()
     for key, flag, value in [*_extras(settings), *_own(settings, folder, resumed)]:
         if flag in given:
@@ -115,7 +96,7 @@ Entry = tuple[str, str, Any]
 
 
 def _extras(settings: Settings) -> Iterator[Entry]:
-    for name, section in settings.sections.items():
+    for name, section in settings.sections().items():
         for flag, value in (section.model_extra or {}).items():
             yield f"{name}.{flag}", flag, str(value) if isinstance(value, bool) else value
 
@@ -139,11 +120,7 @@ def _own(settings: Settings, folder: Path, resumed: bool) -> Iterator[Entry]:
         )
     if settings.run.task == "pretrain":
         yield "dataset.sequence_length", "row_length", settings.dataset.sequence_length
-    if settings.run.task == "lora":
-        targets = settings.tune.targets if "tune.targets" in settings.document.origins else _LINEAR
-        yield "tune.rank", "lora_rank", settings.tune.rank
-        yield "tune.alpha", "lora_alpha", settings.tune.alpha
-        yield "tune.targets", "lora_targets", targets
+    yield from _lora(settings)
     yield "resume", "resumed", str(resumed)
     yield "run.folder", "output_dir", str(folder / "checkpoints")
     yield "train.iterations", "max_steps", train.iterations
@@ -166,10 +143,30 @@ def _own(settings: Settings, folder: Path, resumed: bool) -> Iterator[Entry]:
     if save.interval:
         yield "save.interval", "save_steps", save.interval
         yield "save.optimizer", "save_only_model", str(not save.optimizer)
-    if train.precision != "float32":
-        yield "train.precision", train.precision, "True"
+    for kind in ("bf16", "fp16"):  # trl's default is bf16
+        yield "train.precision", kind, str(train.precision == kind)
+    if settings.run.task == "dpo":
+        yield "run.task", "gradient_checkpointing", "False"  # trl's default would compute everything twice
     if settings.run.device == "cpu":
         yield "run.device", "use_cpu", "True"
+
+
+def _lora(settings: Settings) -> Iterator[Entry]:
+    """LoRA's matrices. With dpo a section `tune` adds them."""
+    document, tune = settings.document, settings.tune
+    if settings.run.task != "lora" and not (settings.run.task == "dpo" and "tune" in document.values):
+        return
+    yield "tune.rank", "lora_rank", tune.rank
+    yield "tune.alpha", "lora_alpha", tune.alpha
+    if "tune.targets" in document.origins:
+        yield "tune.targets", "lora_targets", tune.targets
+    if tune.load:
+        adapter = existing(document, "tune.load", tune.load)
+        if not (adapter / "adapter_config.json").is_file():
+            raise document.error(
+                "tune.load", f"{adapter} has no adapter_config.json: is it an adapter of peft?"
+            )
+        yield "tune.load", "lora_load", str(adapter)
 
 
 def _files(settings: Settings) -> list[str]:

@@ -1,6 +1,7 @@
 """Trains a causal language model with transformers' Trainer. The command `train` starts it when run.backend is hf.
 
 Its flags are those of TrainingArguments and of `Own`. It prints a line `record: {JSON}` for each of the Trainer's logs.
+hf_dpo_program.py, which learns preferences, shares the model, the flags and the lines with it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+# Code in the folder of a model is never run, and nobody is asked about it.
+SAFELY: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
 
 @dataclass
@@ -34,42 +38,79 @@ class Own:
     lora_targets: list[str] = field(
         default_factory=list, metadata={"help": "layers that get LoRA's matrices"}
     )
+    lora_load: str = field(
+        default="", metadata={"help": "folder of an adapter whose matrices the training starts from"}
+    )
     resumed: bool = field(default=False, metadata={"help": "go on from the last checkpoint in output_dir"})
 
 
 def main() -> None:
     import transformers
 
-    parser = transformers.HfArgumentParser((Own, transformers.TrainingArguments))
-    own, options = parser.parse_args_into_dataclasses()
-    transformers.set_seed(options.seed)
+    own, options = parsed(transformers.TrainingArguments)
     rows = list(_cut(_rows(own.rows), own.row_length) if own.row_length else _rows(own.rows))
+    model = loaded(own, options)
+    filler = _filler(own, model)
+    collator = _Padded(filler)
+    finish(
+        transformers.Trainer(
+            model=adapted(model, own),
+            args=options,
+            train_dataset=some(rows, own),
+            data_collator=collator,
+            callbacks=[recorder()],
+        ),
+        own,
+    )
+
+
+def parsed(kind: Any) -> tuple[Own, Any]:
+    """Our flags, and those of a class of training arguments. Seeds all random numbers."""
+    import transformers
+
+    own, options = transformers.HfArgumentParser((Own, kind)).parse_args_into_dataclasses()
+    transformers.set_seed(options.seed)
+    return own, options
+
+
+def some(rows: list[Any], own: Own) -> list[Any]:
+    """The rows. SystemExit if there is none."""
     if not rows:
         raise SystemExit(f"{', '.join(own.rows)}: there is no row to train on")
-    model = _model(own)
-    trainer = transformers.Trainer(
-        model=model,
-        args=options,
-        train_dataset=rows,
-        data_collator=_Padded(_filler(own, model)),
-        callbacks=[_recorder()],
-    )
+    return rows
+
+
+def finish(trainer: Any, own: Own) -> None:
+    """Trains, from the last checkpoint if the run goes on, and saves the model or the adapter."""
     trainer.train(resume_from_checkpoint=own.resumed or None)
-    if options.save_strategy != "no":
-        trainer.save_model(str(Path(options.output_dir) / "final"))
+    if trainer.args.save_strategy != "no":
+        trainer.save_model(str(Path(trainer.args.output_dir) / "final"))
 
 
 def _rows(files: Iterable[str]) -> Iterator[dict[str, list[int]]]:
     """The rows of the files. Without labels, all tokens are learned."""
+    for row in columns(files, "input_ids", others=("labels",)):
+        yield {"labels": row["input_ids"], **row}
+
+
+def columns(
+    files: Iterable[str], *names: str, others: tuple[str, ...] = ()
+) -> Iterator[dict[str, list[int]]]:
+    """The rows of JSON lines with these keys of ids, and those of `others` that they have.
+
+    Raises:
+        SystemExit: a line is damaged. The message names it.
+    """
     for file in files:
         with open(file, encoding="utf-8") as stream:
             for number, line in enumerate(stream, 1):
                 try:
                     row = json.loads(line)
-                    ids = [int(one) for one in row["input_ids"]]
-                    yield {"input_ids": ids, "labels": [int(one) for one in row.get("labels", ids)]}
+                    wanted = [*names, *(name for name in others if name in row)]
+                    yield {name: [int(one) for one in row[name]] for name in wanted}
                 except (ValueError, KeyError, TypeError) as error:
-                    raise SystemExit(f"{file}, line {number}: no row with input_ids: {error!r}") from None
+                    message = f"{file}, line {number}: no row with {', '.join(names)}: {error!r}"
+                    raise SystemExit(message) from None
 
 
 def _cut(rows: Iterable[dict[str, list[int]]], length: int) -> Iterator[dict[str, list[int]]]:
@@ -82,32 +123,63 @@ def _cut(rows: Iterable[dict[str, list[int]]], length: int) -> Iterator[dict[str
             held = held[length:]
 
 
-def _model(own: Own) -> Any:
+def loaded(own: Own, options: Any) -> Any:
+    """The model in float32; with LoRA in bf16, where its own weights do not change, in bf16."""
     import transformers
 
     place = Path(own.model_folder)
-    if list(place.glob("*.safetensors")) or list(place.glob("*.bin")):
-        model = transformers.AutoModelForCausalLM.from_pretrained(place)
-    else:
-        model = transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.from_pretrained(place))
-    if not own.lora_rank:
-        return model
+    lora = own.lora_rank or own.lora_load
+    dtype = "bfloat16" if lora and options.bf16 else "float32"
+    if has_weights(place):
+        return transformers.AutoModelForCausalLM.from_pretrained(place, dtype=dtype, **SAFELY)
+    config = transformers.AutoConfig.from_pretrained(place, **SAFELY)
+    return transformers.AutoModelForCausalLM.from_config(config, dtype=dtype, trust_remote_code=False)
+
+
+def has_weights(place: Path) -> bool:
+    return any(True for kind in ("*.safetensors", "*.bin") for _ in place.glob(kind))
+
+
+def lora(own: Own) -> Any:
+    """peft's description of LoRA's matrices; None without them. The default is every linear layer but the last."""
+    if not own.lora_rank or own.lora_load:
+        return None
     import peft
 
     targets = own.lora_targets or "all-linear"
-    options = peft.LoraConfig(
+    return peft.LoraConfig(
         r=own.lora_rank, lora_alpha=own.lora_alpha, target_modules=targets, task_type="CAUSAL_LM"
     )
+
+
+def adapted(model: Any, own: Own) -> Any:
+    """The model with LoRA's matrices, new ones or those of a folder. Without LoRA it is the model itself."""
+    if own.lora_load:
+        import peft
+
+        return peft.PeftModel.from_pretrained(model, own.lora_load, is_trainable=True)
+    options = lora(own)
+    if options is None:
+        return model
+    import peft
+
     return peft.get_peft_model(model, options)
+
+
+def tokenizer_of(own: Own) -> Any:
+    """The tokenizer; None if no folder has one."""
+    import transformers
+
+    place = Path(own.tokenizer_folder or own.model_folder)
+    if not (place / "tokenizer_config.json").is_file():
+        return None
+    return transformers.AutoTokenizer.from_pretrained(place, **SAFELY)
 
 
 def _filler(own: Own, model: Any) -> int:
     """The id that fills short rows. Their labels say that it is not learned."""
-    import transformers
-
-    place = Path(own.tokenizer_folder or own.model_folder)
-    if (place / "tokenizer_config.json").is_file():
-        tokenizer = transformers.AutoTokenizer.from_pretrained(place)
+    tokenizer = tokenizer_of(own)
+    if tokenizer is not None:
         found = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
         if found is not None:
             return int(found)
@@ -137,7 +209,7 @@ class _Padded:
         }
 
 
-def _recorder() -> Any:
+def recorder() -> Any:
     import transformers
 
     class Recorder(transformers.TrainerCallback):

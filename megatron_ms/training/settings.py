@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import prod
 from pathlib import Path
+from typing import TypeVar
 
 from ..config import Document
 from ..config.section import Section
@@ -38,27 +39,55 @@ def name_of(document: Document) -> str:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """All sections of a training."""
+class Common:
+    """The sections that every backend has use for."""
 
     document: Document
     run: Run
     dataset: Dataset
-    model: Model
-    parallel: Parallel
     train: Train
     tune: Tune
     save: Save
     resume: Resume
     monitor: Monitor
-    recompute: Recompute
-    overlap: Overlap
-    recovery: Recovery
     upstream: Upstream
 
     @property
     def name(self) -> str:
         return name_of(self.document)
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """The names of the sections."""
+        own = {field.name for field in fields(cls)}
+        return [name for name in TRAINING if name in own]
+
+    def sections(self) -> dict[str, Section]:
+        return {name: getattr(self, name) for name in self.names()}
+
+    def flag(self, name: str) -> object:
+        """The value of one of upstream's flags, in whatever section it stands; None if it is not given."""
+        return next(
+            (extra[name] for one in self.sections().values() if name in (extra := one.model_extra or {})),
+            None,
+        )
+
+    def check_length(self, other: str) -> None:
+        """Raises UserError unless the length of the training is given, by train.iterations or by another flag."""
+        if self.train.iterations is None and self.flag(other) is None:
+            message = f"is missing: give the number of optimizer steps, or train.{other}"
+            raise self.document.error("train.iterations", message)
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """All sections of a training with Megatron's programs."""
+
+    model: Model
+    parallel: Parallel
+    recompute: Recompute
+    overlap: Overlap
+    recovery: Recovery
 
     @property
     def replicas(self) -> int:
@@ -73,15 +102,29 @@ class Settings:
         """The same with other parallel sizes."""
         return replace(self, parallel=parallel)
 
-    def sections(self) -> dict[str, Section]:
-        return {name: getattr(self, name) for name in TRAINING}
 
-    def flag(self, name: str) -> object:
-        """The value of one of upstream's flags, in whatever section it stands; None if it is not given."""
-        return next(
-            (extra[name] for one in self.sections().values() if name in (extra := one.model_extra or {})),
-            None,
-        )
+C = TypeVar("C", bound=Common)
+
+
+def checked(document: Document, kind: type[C]) -> C:
+    """The sections of a training, each checked by itself.
+
+    Raises:
+        UserError: with a line for each wrong key.
+    """
+    from ..config.sections import section_class
+
+    found, wrong = {}, []
+    for name in kind.names():
+        try:
+            found[name] = document.section(name, section_class(name))
+        except UserError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise UserError("\n".join(wrong))
+    settings = kind(document, **found)
+    _once(settings)
+    return settings
 
 
 def read(document: Document) -> Settings:
@@ -90,23 +133,12 @@ def read(document: Document) -> Settings:
     Raises:
         UserError: with a line for each wrong key, or the first size that does not fit.
     """
-    from ..config.sections import section_class
-
-    found, wrong = {}, []
-    for name in TRAINING:
-        try:
-            found[name] = document.section(name, section_class(name))
-        except UserError as error:
-            wrong.append(str(error))
-    if wrong:
-        raise UserError("\n".join(wrong))
-    settings = Settings(document, **found)
-    _once(settings)
+    settings = checked(document, Settings)
     check_sizes(settings)
     return settings
 
 
-def _once(settings: Settings) -> None:
+def _once(settings: Common) -> None:
     """Raises UserError if a flag stands in two sections."""
     seen: dict[str, str] = {}
     for name, section in settings.sections().items():

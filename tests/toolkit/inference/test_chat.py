@@ -100,10 +100,10 @@ def test_a_tokenizer_without_a_template_is_named(model_folder, tmp_path, capsys)
 def page(model_folder):
     """The address of a page that is served."""
     server = web.bind(0)
-    found = web.prepare(server, _conversation(model_folder))
+    server.conversation = _conversation(model_folder)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield found, server
+    yield server.url, server
     server.shutdown()
     thread.join()
     server.server_close()
@@ -119,7 +119,7 @@ def _open(url: str, body: bytes | None = None, **headers: str):
 
 
 def test_the_page_streams_answers(page, model_folder):
-    url, _ = page
+    url, server = page
     base, _, key = url.partition("?key=")
     status, text, headers = _open(url)
     assert (
@@ -131,9 +131,9 @@ def test_the_page_streams_answers(page, model_folder):
     asked = json.dumps({"question": "Hello?"}).encode()
     expected = _conversation(model_folder).ask("Hello?", lambda text: None)
     assert _open(base + "ask", asked, **{"X-Key": key})[:2] == (200, expected)
-    assert len(web._Handler.conversation.messages) == 2
+    assert len(server.conversation.messages) == 2
     assert _open(base + "clear", b"{}", **{"X-Key": key})[0] == 200
-    assert web._Handler.conversation.messages == []
+    assert server.conversation.messages == []
     too_long = json.dumps({"question": "x" * 300}).encode()
     assert "the model takes 256" in _open(base + "ask", too_long, **{"X-Key": key})[1]
 
@@ -150,7 +150,7 @@ def test_the_page_is_for_its_user_only(page):
     for body in (b"no json", b"[]", b'{"question": 3}', b'{"question": " "}', b"[" * 100_000):
         assert _open(base + "ask", body, **{"X-Key": key})[0] in (400, 404)
     assert _open(base + "else", asked, **{"X-Key": key})[0] == 404
-    assert web._Handler.conversation.messages == []
+    assert server.conversation.messages == []
 
 
 def test_a_port_that_is_taken_is_named(page, tmp_path, model_folder, capsys):

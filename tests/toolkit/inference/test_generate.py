@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -88,6 +89,47 @@ def test_the_command_prints_or_writes_a_whole_file(config, tmp_path, capsys):
     assert not list(tmp_path.glob("*.part"))
 
 
+def test_a_killed_process_loses_no_texts(config, tmp_path, capsys, monkeypatch):
+    """The texts of whole batches are kept, what is torn is made again, and other work has a file of its own."""
+    output = tmp_path / "texts.jsonl"
+    words = ["generate.batch_size=2", "generate.prompts=[one, two, three, four, five]"]
+    assert commands.main(["generate", str(config), *words, f"generate.output={output}"]) == 0
+    whole, wanted = output.read_bytes(), Engine.texts
+    output.unlink()
+    seen: list[str] = []
+
+    def texts(engine, prompts):
+        seen.extend(prompts)
+        if len(seen) == 4:
+            raise KeyboardInterrupt
+        return wanted(engine, prompts)
+
+    monkeypatch.setattr(Engine, "texts", texts)
+    assert commands.main(["generate", str(config), *words, f"generate.output={output}"]) == 130
+    (part,) = tmp_path.glob("*.part")
+    with part.open("ab") as file:
+        file.write(b'{"prompt": "three", "te')
+    capsys.readouterr()
+    assert commands.main(["generate", str(config), *words, f"generate.output={output}"]) == 0
+    assert "has 2 texts of an ended process" in capsys.readouterr().out
+    assert output.read_bytes() == whole and seen[4:] == ["three", "four", "five"]
+    assert not part.exists()
+
+
+def test_code_of_a_model_is_neither_run_nor_asked_about(config, model_folder, tmp_path, capsys, monkeypatch):
+    folder, mark = tmp_path / "strange", tmp_path / "ran"
+    shutil.copytree(model_folder, folder)
+    (folder / "code.py").write_text(f"open({str(mark)!r}, 'w')\nclass Model: pass\n")
+    facts = json.loads((folder / "config.json").read_text())
+    classes = {"AutoConfig": "code.Model", "AutoModelForCausalLM": "code.Model"}
+    (folder / "config.json").write_text(json.dumps(facts | {"model_type": "strange", "auto_map": classes}))
+    asked: list[str] = []
+    monkeypatch.setattr("builtins.input", lambda text="": asked.append(text) or "y")
+    assert commands.main(["generate", str(config), f"generate.model={folder}"]) == 2
+    assert f"generate.model: {folder}" in capsys.readouterr().err
+    assert not asked and not mark.exists()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -108,8 +150,6 @@ def test_wrong_input_is_named(config, words, said, capsys, tmp_path, monkeypatch
 
 
 def test_a_damaged_folder_is_named(config, model_folder, tmp_path, capsys):
-    import shutil
-
     folder = tmp_path / "damaged"
     shutil.copytree(model_folder, folder)
     weights = next(folder.glob("*.safetensors"))

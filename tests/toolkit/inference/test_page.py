@@ -35,11 +35,11 @@ class _Scripted(Conversation):
 @pytest.fixture
 def served(model_folder, tmp_path):
     server = web.bind(0)
-    url = web.prepare(server, _Scripted(Engine(Generate(model=str(model_folder), max_new_tokens=4))))
+    server.conversation = _Scripted(Engine(Generate(model=str(model_folder), max_new_tokens=4)))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     browser = Browser(tmp_path / "profile")
-    yield browser, url
+    yield browser, server
     browser.close()
     server.shutdown()
     thread.join()
@@ -52,9 +52,9 @@ def _ask(browser: Browser, question: str) -> None:
 
 
 def test_questions_and_answers_in_a_browser(served):
-    browser, url = served
+    browser, server = served
     browser.size(360, 640)
-    browser.open(url)
+    browser.open(server.url)
     _ask(browser, "Hello <i>there</i>")
     browser.wait("document.querySelectorAll('.model').length === 1 && send.textContent === 'Send'")
     assert browser.run("document.querySelector('.model').textContent") == "<b>not bold</b> Grüße 世界"
@@ -71,13 +71,13 @@ def test_questions_and_answers_in_a_browser(served):
         browser.picture(Path(picture))
     _ask(browser, "model")
     browser.wait("document.querySelectorAll('.model').length === 3 && send.textContent === 'Send'")
-    assert len(web._Handler.conversation.messages) == 2
+    assert len(server.conversation.messages) == 2
     browser.run("document.getElementById('clear').click()")
     browser.wait("document.querySelectorAll('#log div').length === 0")
-    assert web._Handler.conversation.messages == []
+    assert server.conversation.messages == []
 
 
 def test_an_address_without_the_secret_shows_nothing(served):
-    browser, url = served
-    browser.open(url.partition("?")[0])
+    browser, server = served
+    browser.open(server.url.partition("?")[0])
     assert browser.run("document.getElementById('question')") is None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib.metadata
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from megatron_ms.training import folder as folders
 from megatron_ms.training import hf
 from megatron_ms.training.hf_program import _cut, _rows
 from megatron_ms.upstream.flags import Flags
+from tests.toolkit.inference.conftest import model_folder  # noqa: F401
+from tests.toolkit.packages import needs_packages
 
 SMALL = {
     "model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "vocab_size": 128, "hidden_size": 32, "intermediate_size": 64,
@@ -30,7 +33,8 @@ resume: {load: model}
 _WORDS = (
     "model_folder rows tokenizer_folder row_length lora_rank lora_alpha lora_targets resumed output_dir max_steps"
     " per_device_train_batch_size gradient_accumulation_steps learning_rate lr_scheduler_type warmup_steps weight_decay"
-    " max_grad_norm seed logging_steps report_to save_strategy save_steps save_only_model disable_tqdm bf16 use_cpu adam_beta2"
+    " max_grad_norm seed logging_steps report_to save_strategy save_steps save_only_model disable_tqdm bf16 fp16 use_cpu"
+    " adam_beta2 lora_load gradient_checkpointing beta"
 )
 
 
@@ -75,8 +79,22 @@ def test_keys_become_the_trainers_flags(flags, place) -> None:
         assert part in line
     assert "--row_length" not in line and "--lora_rank" not in line
     assert "--row_length 16" in words("run.task=pretrain", "dataset.sequence_length=16")
-    assert "--lora_rank 4 --lora_alpha 16 --lora_targets q_proj" in words("run.task=lora", "tune.rank=4")
+    lora = words("run.task=lora", "tune.rank=4")
+    assert (
+        "--lora_rank 4 --lora_alpha 16" in lora and "--lora_targets" not in lora and "hf_program.py" in lora
+    )
+    assert "--lora_targets q_proj v_proj" in words("run.task=lora", "tune.targets=[q_proj,v_proj]")
     assert "--resumed True" in words(resumed=True)
+
+
+def test_preferences_are_learned_by_trl(flags) -> None:
+    whole = words("run.task=dpo")
+    assert (
+        "hf_dpo_program.py" in whole and "--bf16 False" in whole and "--gradient_checkpointing False" in whole
+    )
+    assert "--lora_rank" not in whole
+    tuned = words("run.task=dpo", "tune.rank=2", "tune.beta=0.3")
+    assert "--lora_rank 2" in tuned and "--beta 0.3" in tuned
 
 
 def test_a_flag_by_its_own_name_counts(flags) -> None:
@@ -88,7 +106,9 @@ def test_a_flag_by_its_own_name_counts(flags) -> None:
     ("overrides", "message"),
     [
         (["parallel.tensor=2"], "parallel: has no effect with run.backend: hf"),
-        (["run.task=dpo"], "dpo needs the backend megatron"),
+        (["run.task=lora", "tune.load=none"], "tune.load: there is no "),
+        (["run.task=lora", "tune.load=model"], "has no adapter_config.json"),
+        (["tran.iterations=1"], "did you mean train?"),
         (["run.processes=2"], "the backend hf trains on one process"),
         (["train.global_batch=6"], "global batch 6 is not divisible by micro batch 4"),
         (["resume.load=null"], "resume.load: is missing"),
@@ -116,9 +136,19 @@ def test_a_damaged_row_is_named(place) -> None:
         list(_rows(["rows.jsonl"]))
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("accelerate") is None, reason="transformers' Trainer needs accelerate"
-)
+def test_a_package_that_is_absent_is_named(place, monkeypatch) -> None:
+    def version(name: str) -> str:
+        if name == "trl":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return "1"
+
+    monkeypatch.setattr(hf.importlib.metadata, "version", version)
+    with pytest.raises(UserError, match="package trl: pip install --no-deps -r .*requirements-hf.txt"):
+        words("run.task=dpo")
+    assert hf.REQUIREMENTS.is_file()
+
+
+@needs_packages
 def test_training_and_going_on(place, capsys) -> None:
     """Four steps, and two with two more from the checkpoint, have the same losses."""
     assert commands.main(["train", "small.yaml"]) == 0
@@ -130,3 +160,29 @@ def test_training_and_going_on(place, capsys) -> None:
     assert commands.main(["train", "small.yaml", "--resume"]) == 0
     assert [record["loss"] for record in whole.records()] == losses
     assert whole.log.read_text().count('"iteration": 3') == 2
+
+
+@needs_packages
+def test_preferences_with_lora(place, model_folder) -> None:  # noqa: F811
+    """Before it has learned, a model prefers no answer: the loss is ln 2. The adapter alone is saved."""
+    pairs = [[(start + step) % 120 + 3 for step in range(8)] for start in range(16)]
+    lines = [
+        {"prompt_input_ids": row[:4], "chosen_input_ids": row[4:], "rejected_input_ids": row[:3:-1]}
+        for row in pairs
+    ]
+    (place / "pairs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = [
+        "run.task=dpo",
+        "dataset.path=pairs.jsonl",
+        f"resume.load={model_folder}",
+        "tune.rank=4",
+        "train.iterations=3",
+    ]
+    assert commands.main(["train", "small.yaml", *words]) == 0
+    (run,) = folders.runs(Path("runs"))
+    losses = [record["loss"] for record in run.records()]
+    assert losses[0] == pytest.approx(math.log(2), abs=1e-6) and losses[-1] < losses[0] - 0.05
+    final = run.checkpoints / "final"
+    assert (final / "adapter_model.safetensors").is_file() and not (final / "model.safetensors").exists()
+    (place / "pairs.jsonl").write_text('{"prompt_input_ids": [1]}\n')
+    assert commands.main(["train", "small.yaml", *words]) == 1

@@ -33,7 +33,7 @@ from megatron_ms.errors import UserError
         (["run.processes=2", "train.micro_batch=3"], "global batch 8 is not divisible by micro batch 3 x replicas 2 = 6"),
         (["run.nodes=2"], "run.port must be given for several machines"),
         (["dataset.lr=1", "upstream.adam_beta1=1", "train.adam_beta1=1"], "upstream.adam_beta1: is also given in train"),
-        (["train.iterations=null"], "train.iterations: input should be a valid integer"),
+        (["train.iterations=0"], "train.iterations: input should be greater than 0"),
         (["name=a/b"], None),
     ],
 )  # fmt: skip
@@ -51,6 +51,14 @@ def test_all_wrong_keys_of_all_sections_are_told(read) -> None:
     with pytest.raises(UserError) as error:
         read("train.iterations=x", "model.num_layers=0", "run.task=play")
     assert len(str(error.value).splitlines()) == 3
+
+
+def test_a_training_has_a_length(read) -> None:
+    """`plan` needs none; a training needs steps, or what its program has in their place."""
+    without = read("train.iterations=null")
+    with pytest.raises(UserError, match="train.iterations: is missing: .* or train.train_samples"):
+        without.check_length("train_samples")
+    read("train.iterations=null", "train.train_samples=100").check_length("train_samples")
 
 
 def test_uneven_layers_are_upstreams_to_check(read) -> None:

@@ -1,0 +1,96 @@
+"""Merges an adapter of peft into the model that it belongs to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserError
+from . import forward, weights
+from .work import ProofError, copy_beside
+
+CONFIG = "adapter_config.json"
+_TYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+
+
+def base_of(adapter: Path, like: str | None) -> Path:
+    """The folder of the model that an adapter belongs to: the one that is named, or that the adapter names.
+
+    Raises:
+        UserError: there is no such folder.
+    """
+    try:
+        named = like or json.loads((adapter / CONFIG).read_text(encoding="utf-8"))["base_model_name_or_path"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{adapter / CONFIG}: names no model: {error!r}; give convert.like") from None
+    place = Path(str(named))
+    if not (place / "config.json").is_file():
+        raise UserError(
+            f"{adapter}: belongs to the model {named}, which is no folder here: give convert.like"
+        )
+    return place
+
+
+def merge(adapter: Path, base: Path, result: Path, with_forward: bool) -> dict[str, Any]:
+    """Writes the merged model and returns the proofs.
+
+    Raises:
+        ProofError: another weight than those that the adapter belongs to has changed, or the outputs differ.
+    """
+    before = weights.tensors(base)
+    kinds = {one.dtype for one in before.values()}
+    if len(kinds) != 1 or not kinds <= set(_TYPES):
+        raise UserError(
+            f"{base}: has weights of the types {', '.join(sorted(kinds))}; one of {list(_TYPES)} can be merged"
+        )
+    (dtype,) = kinds
+    model = forward.load(base)
+    import torch
+
+    try:
+        import peft
+    except ModuleNotFoundError:
+        from ..training.hf import REQUIREMENTS
+
+        raise UserError(
+            f"an adapter needs the package peft: pip install --no-deps -r {REQUIREMENTS}"
+        ) from None
+    try:
+        model = peft.PeftModel.from_pretrained(model, str(adapter)).eval()
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise UserError(f"{adapter}: does not fit {base}: {str(error).splitlines()[0]}") from None
+    expected = forward.logits(model) if with_forward else None
+    touched = {
+        name.partition(".lora_A")[0]
+        for name, _ in model.base_model.model.named_parameters()
+        if ".lora_A." in name
+    }
+    whole = model.merge_and_unload().to(getattr(torch, _TYPES[dtype]))
+    whole.save_pretrained(result)
+    copy_beside(base, result)
+    return _proofs(before, weights.tensors(result), touched, expected, result, dtype)
+
+
+def _proofs(
+    before: dict[str, weights.Tensor],
+    after: dict[str, weights.Tensor],
+    touched: set[str],
+    expected: Any,
+    result: Path,
+    dtype: str,
+) -> dict[str, Any]:
+    changed = {name for name in before if name in after and before[name].sha256 != after[name].sha256}
+    rest = {name for name in before if name not in changed}
+    if wrong := weights.difference(
+        {n: before[n] for n in rest}, {n: after[n] for n in after if n not in changed}
+    ):
+        raise ProofError(f"{result}: {wrong}")
+    wanted = {f"{name}.weight" for name in touched}
+    if strange := changed - wanted:
+        raise ProofError(f"{result}: {min(strange)} has changed, but the adapter has nothing for it")
+    found: dict[str, Any] = {"tensors": len(after), "changed": len(changed), "unchanged": len(rest)}
+    if expected is not None:
+        again = forward.logits(forward.load(result))
+        found["logits"] = forward.compare(expected, again, dtype, "adapter and merged model")
+    return found
