@@ -16,7 +16,7 @@ def _tensors(count, *shape):
     return [torch.randn(*shape) for _ in range(count)]
 
 
-@pytest.mark.parametrize(("number", "name"), enumerate(("none", "mean", "sum")))
+@pytest.mark.parametrize(("number", "name"), list(enumerate(("none", "mean", "sum"))))
 def test_losses(number, name):
     x, y, z = _tensors(3, 4, 5)
     sign = torch.tensor([1, -1, 1, -1])

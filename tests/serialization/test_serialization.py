@@ -100,7 +100,9 @@ def test_records_are_aligned_and_stored(tmp_path):
             assert (info.header_offset + 30 + name + extra) % 64 == 0
 
 
-@pytest.mark.parametrize("location", ["cpu", {"cpu": "cpu"}, lambda storage, tag: storage], ids=str)
+@pytest.mark.parametrize(
+    "location", ["cpu", {"cpu": "cpu"}, lambda storage, tag: storage], ids=["name", "mapping", "function"]
+)
 def test_map_location(location):
     assert torch.load(FILES / "zip.pt", map_location=location)["base"].device.type == "cpu"
 
