@@ -66,7 +66,7 @@ _CHOICES = {  # facts that are one word of several
     "random": ("each", "values", "sizes", "other"),
     "backward": ("plain", "sizes"),
     "float8": ("any", "tensors", "infinite"),
-    "out_dtype": ("any", "same"),
+    "out_dtype": ("any", "cast", "cat", "creates", "decides", "floating", "same"),
 }
 
 
@@ -86,7 +86,7 @@ class Facts:
     writes_expanded: bool | str = False
     separate_operands: bool = False
     copied_to_out: bool = False
-    out_dtype: str | None = None
+    out_dtype: str = "same"
     chain_of_views: bool = False
     copies: bool = False
     whole: bool = False
@@ -263,7 +263,7 @@ def _spec(
         "numbers_alone": facts.numbers_alone,
         "writes_expanded": bool(facts.writes_expanded),
         "warns_expanded": facts.writes_expanded == "deprecated",
-        "out_dtype": facts.out_dtype,
+        "out_dtype": facts.out_dtype if "o" in forms else None,
         "older": [[schema.index(name) for name in order.split()] for order in older],
         "separate_operands": facts.separate_operands or (facts.pointwise and tensors == 1),
         "recorded": composite and not facts.copied_to_out,
@@ -333,6 +333,9 @@ def _derived(schema: _schema.Schema, kind: str, promote, facts: dict) -> Facts:
     for name in ("along", "native"):
         if isinstance(facts.get(name), str):
             facts[name] = (facts[name],)
+    if facts.get("out_dtype") is None:
+        creates = any(p.name == "device" for p in schema.parameters)
+        facts["out_dtype"] = "creates" if creates else "cast" if promote is not None else "same"
     unknown = sorted(set(facts) - set(Facts.__dataclass_fields__))
     if unknown:
         raise TypeError(f"{schema.name}: {unknown[0]!r} is no fact; see the docstring of op")
@@ -519,8 +522,12 @@ def op(
         separate_operands: its in-place form and its form with out= refuse operands that share memory with the written
             tensor. This is the default for pointwise operators of one tensor.
         copied_to_out: a composite whose form with out= copies the result, so that operands may require grad.
-        out_dtype: "any" if the tensor given as out= may have any dtype, "same" if it must have the result's. Otherwise the
-            result must be castable to it by the rules of type promotion.
+        out_dtype: which dtypes the tensor given as out= may have. "same": the result's. "cast": one that type promotion
+            lets the result's be cast to. "cat": the same, but the error is that of the function cat. "floating": any
+            floating point type. "any". "decides": any, and it is the dtype of the computation, as the argument ``dtype``
+            is, which must be the same if it is given. "creates": the same, and also the device and the layout are those of
+            the result. By default, "creates" for functions that have an argument ``device``, "cast" for operators that
+            promote, "same" for all others.
         chain_of_views: its result counts as a view of a view, like that of an index with several parts.
         copies: each number of the result is an unchanged number of the operand.
         whole: the result for a part of an operand is no part of the result. DTensor gathers the operands.

@@ -34,6 +34,7 @@ for _name, _ms in (("and", "LogicalAnd"), ("or", "LogicalOr"), ("xor", "LogicalX
     )
 op(
     "logical_not(Tensor self) -> Tensor",
+    out_dtype="cast",
     ms="LogicalNot",
     forms="fmio",
     grad=None,

@@ -156,6 +156,7 @@ def _angle_grad(g, self):
 
 op(
     "angle(Tensor self) -> Tensor",
+    out_dtype="cast",
     ms="Angle",
     npu=_on_npu.angle,
     forms="fmo",

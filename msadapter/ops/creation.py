@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 from .._values import determinism
 from .._values.base import place
 from .._values.device import ACCELERATORS, META_TAG, default_device, resolve
-from .._values.dtype import ALL
+from .._values.dtype import ALL, cpp_name
 from ._declare import _C, op, raw, raw_empty
 from ._geometry import format_strides, permuted_strides
 
@@ -49,8 +51,15 @@ def finish(result, layout, device, requires_grad: bool, like=None, pin_memory: b
     if pin_memory and _C.has_own_memory():
         result = _C.pinned(result)
     if requires_grad:
+        check_differentiable(result.dtype)
         result.requires_grad = True
     return result
+
+
+def check_differentiable(dtype) -> None:
+    """RuntimeError if a new tensor of this dtype cannot require grad."""
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
 
 
 def finish_empty(result, layout, device, requires_grad: bool, like=None, pin_memory: bool | None = False):
@@ -366,27 +375,38 @@ def arange(start, end, step, *, dtype, layout, device, requires_grad, pin_memory
             raise TypeError("arange() received an invalid combination of arguments")
         start, end = 0, start
     start = 0 if start is None else start
+    _check_real(start, end, step)
     dtype = dtype or number_type(start, end, step)
     if any(isinstance(number, float) for number in (start, end, step)):  # MindSpore takes numbers of one kind
         start, end, step = float(start), float(end), float(step)
     return finish(raw.Arange(start, end, step, dtype), layout, device, requires_grad)
 
 
+def _check_real(*numbers) -> None:
+    if any(isinstance(number, complex) for number in numbers):
+        raise RuntimeError("value cannot be converted to type double without overflow")
+
+
 @op(f"range(Scalar start=0, Scalar? end=None, Scalar step=1, *, {OPTIONS}) -> Tensor", forms="fo")
 def range_(start, end, step, *, dtype, layout, device, requires_grad, pin_memory):
     """Like arange, but with ``end`` included. PyTorch has deprecated this function."""
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's "
+        "range builtin. Instead, use torch.arange, which produces values in [start, end).",
+        stacklevel=2,
+    )
     start, end = (0, start) if end is None else (start, end)
+    _check_real(start, end, step)
+    dtype = dtype or _C.default_dtype()
+    if not dtype.is_floating_point:
+        start, end, step = int(start), int(end), int(step)
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     count = int((end - start) / step) + 1
-    return finish(
-        raw.Arange(start, start + step * (count - 0.5), step, dtype or _C.default_dtype()),
-        layout,
-        device,
-        requires_grad,
-    )
+    beyond = start + step * (count - 0.5 if dtype.is_floating_point else count)
+    return finish(raw.Arange(start, beyond, step, dtype), layout, device, requires_grad)
 
 
 def _scalar(value):
@@ -399,14 +419,17 @@ def _scalar(value):
     return value
 
 
-def _space_type(dtype, start, end):
-    if dtype is not None:
-        return dtype
-    return (
-        _C.default_dtype().to_complex()
-        if isinstance(start, complex) or isinstance(end, complex)
-        else _C.default_dtype()
-    )
+def _space_type(name, dtype, start, end):
+    """Return the dtype of the result of linspace or logspace. RuntimeError if it is real and a number is complex."""
+    if not (isinstance(start, complex) or isinstance(end, complex)):
+        return dtype or _C.default_dtype()
+    inferred = _C.default_dtype().to_complex()
+    if dtype is not None and not dtype.is_complex:
+        wanted = dtype.storage_name.removesuffix("Storage")
+        raise RuntimeError(
+            f"torch.{name}(): inferred dtype {cpp_name(inferred)} can't be safely cast to passed dtype {wanted}"
+        )
+    return dtype or inferred
 
 
 @op(f"linspace(TensorOrScalar start, TensorOrScalar end, int steps, *, {OPTIONS}) -> Tensor", forms="fo")
@@ -414,7 +437,10 @@ def linspace(start, end, steps, *, dtype, layout, device, requires_grad, pin_mem
     """Return ``steps`` evenly spaced numbers from ``start`` to ``end``, both included."""
     start, end = _scalar(start), _scalar(end)
     return finish(
-        raw.LinSpaceExt(start, end, steps, _space_type(dtype, start, end)), layout, device, requires_grad
+        raw.LinSpaceExt(start, end, steps, _space_type("linspace", dtype, start, end)),
+        layout,
+        device,
+        requires_grad,
     )
 
 
@@ -426,7 +452,7 @@ def logspace(start, end, steps, base, *, dtype, layout, device, requires_grad, p
     """Return ``base`` to the powers of linspace(start, end, steps)."""
     start, end = _scalar(start), _scalar(end)
     return finish(
-        raw.LogSpaceExt(start, end, steps, base, _space_type(dtype, start, end)),
+        raw.LogSpaceExt(start, end, steps, base, _space_type("logspace", dtype, start, end)),
         layout,
         device,
         requires_grad,

@@ -207,6 +207,11 @@ _1D = {
 }
 
 
+def _out_dtype(kind: str) -> str:
+    """Return the rule for ``out=``: the transforms to real signals accept every floating point type."""
+    return "floating" if kind in ("irfft", "hfft") else "same"
+
+
 def _declare_1d(name: str, transform, options: dict, doc: str) -> None:
     """Declare fft.<name>, the transform along one dim."""
 
@@ -217,6 +222,7 @@ def _declare_1d(name: str, transform, options: dict, doc: str) -> None:
     composite(
         f"fft.{name}(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor",
         forms="fo",
+        out_dtype=_out_dtype(name),
         autocast={"cpu": "float32"},
     )(function)
 
@@ -293,6 +299,7 @@ def _declare_nd(kind: str, suffix: str, default: str) -> None:
     @composite(
         f"fft.{name}(Tensor self, any s=None, any dim={default}, str? norm=None) -> Tensor",
         forms="fo",
+        out_dtype=_out_dtype(kind),
         autocast={"cpu": "float32"} if kind in ("fft", "ifft", "rfft", "irfft") else None,
     )
     def function(self, s, dim, norm):
@@ -305,10 +312,18 @@ for _kind in _ND:
 
 
 # ---- frequencies and shifts
+def _frequency_type(name: str, dtype):
+    """Return the dtype of the frequencies. RuntimeError if it cannot hold fractions."""
+    dtype = dtype or _C.default_dtype()
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(f"{name} requires a floating point or complex dtype")
+    return dtype
+
+
 @op(f"fft.fftfreq(int n, float d=1.0, *, {OPTIONS}) -> Tensor", forms="fo")
 def fftfreq(n, d, *, dtype, layout, device, requires_grad, pin_memory):
     """Return the frequency of each value in the fft of n samples with distance d."""
-    dtype = dtype or _C.default_dtype()
+    dtype = _frequency_type("fftfreq", dtype)
     positive = raw.Arange(0, (n + 1) // 2, 1, dtype)
     negative = raw.Arange(-(n // 2), 0, 1, dtype)
     return finish(t.cat([positive, negative], 0) * (1.0 / (n * d)), layout, device, requires_grad)
@@ -316,12 +331,8 @@ def fftfreq(n, d, *, dtype, layout, device, requires_grad, pin_memory):
 
 @op(f"fft.rfftfreq(int n, float d=1.0, *, {OPTIONS}) -> Tensor", forms="fo")
 def rfftfreq(n, d, *, dtype, layout, device, requires_grad, pin_memory):
-    return finish(
-        raw.Arange(0, n // 2 + 1, 1, dtype or _C.default_dtype()) * (1.0 / (n * d)),
-        layout,
-        device,
-        requires_grad,
-    )
+    numbers = raw.Arange(0, n // 2 + 1, 1, _frequency_type("rfftfreq", dtype))
+    return finish(numbers * (1.0 / (n * d)), layout, device, requires_grad)
 
 
 def _shift_dims(x, dim):

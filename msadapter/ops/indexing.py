@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from .._values import determinism
 from . import _on_npu
 from ._declare import _C, composite, op, raw, raw_view, t
@@ -416,6 +418,12 @@ def _masked_scatter(self, mask, source):
 @composite("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", forms="fmi")
 def masked_scatter(self, mask, source):
     """Return `self` with the elements of `source`, in order, where the mask is true."""
+    if mask.dtype.name == "uint8":
+        warnings.warn(
+            "masked_scatter_ received a mask with dtype torch.uint8, this behavior is now deprecated,please use a mask with "
+            "dtype torch.bool instead.",
+            stacklevel=2,
+        )
     sizes = list(t.broadcast_shapes(self.shape, mask.shape))
     return t._masked_scatter(self if list(self.shape) == sizes else t.expand(self, sizes), mask, source)
 
@@ -429,7 +437,11 @@ def _nonzero_tuple(self):
     return tuple(out) if isinstance(out, (tuple, list)) else (out,)
 
 
-@composite("nonzero(Tensor self, *, bool as_tuple=False) -> Tensor", forms="fmo", copied_to_out=True)
+@composite(
+    "nonzero(Tensor self, *, bool as_tuple=False) -> Tensor",
+    forms="fmo",
+    copied_to_out=True,
+)
 def nonzero(self, *, as_tuple):
     """Return the positions of nonzero elements: a row for each, or a tuple with a vector for each dim."""
     return tuple(t._nonzero_tuple(self)) if as_tuple else t._nonzero(self)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
+import warnings
 
+from .._values.device import resolve
+from .._values.dtype import cpp_name
 from ._declare import _C, composite, t
 
 
@@ -34,16 +37,52 @@ def _copy_to_out(result, out, dtypes):
 
 def _copy_one(result, out, dtypes):
     if dtypes == "same" and result.dtype is not out.dtype:
-        raise RuntimeError(f"expected scalar_type {_pretty(result.dtype)} but found {_pretty(out.dtype)}")
-    if dtypes != "any" and not _castable(result.dtype, out.dtype):
+        wanted, given = cpp_name(result.dtype), cpp_name(out.dtype)
+        raise RuntimeError(f"Expected out tensor to have dtype {wanted}, but got {given} instead")
+    if dtypes == "floating" and not out.is_floating_point():
+        raise RuntimeError(f"expected a floating point output tensor, but got {_pretty(out.dtype)}")
+    if dtypes == "cat" and not _castable(result.dtype, out.dtype):
+        raise TypeError(
+            f"torch.cat(): input types can't be cast to the desired output type {_pretty(out.dtype)}"
+        )
+    if dtypes == "cast" and not _castable(result.dtype, out.dtype):
         raise RuntimeError(
             f"result type {_pretty(result.dtype)} can't be cast to the desired output type {_pretty(out.dtype)}"
         )
     if out.shape != result.shape:
+        if out.numel() and dtypes != "creates":
+            _warn_resized(out.shape, result.shape)
         out.resize_(result.shape)
     _C.copy_into(out, result)
     _C.bump_version(out)
+    if result.requires_grad:  # a new tensor, for which the program asked that
+        out.requires_grad_()
     return out
+
+
+def _warn_resized(shape, needed) -> None:
+    warnings.warn(
+        f"An output with one or more elements was resized since it had shape {list(shape)}, which does not match the required "
+        f"output shape {list(needed)}. This behavior is deprecated, and in a future PyTorch release outputs will not be "
+        "resized unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero "
+        "elements with t.resize_(0).",
+        stacklevel=3,
+    )
+
+
+@composite("_check_option_of_out(any option, Tensor out) -> bool", forms="f")
+def _check_option_of_out(option, out):
+    """RuntimeError if a layout or a device, which a call names besides ``out=``, is not that of ``out``."""
+    if hasattr(option, "_name"):
+        name, given, own = "layout", option, out.layout
+        fits = given is own
+        given, own = (str(x).removeprefix("torch.").removesuffix("_coo").capitalize() for x in (given, own))
+    else:
+        name, given, own = "device type", resolve(option).type, out.device.type
+        fits = given == own
+    if not fits:
+        raise RuntimeError(f"{name} {given} does not match {name} of out parameter ({own})")
+    return True
 
 
 def _castable(source, target) -> bool:

@@ -41,6 +41,7 @@ def _cat(tensors, dim, lengths):
 
 @composite(
     "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    out_dtype="cat",
     forms="fo",
     aliases=("concat", "concatenate"),
     native="call",
@@ -59,6 +60,7 @@ def cat(tensors, dim):
 
 op(
     "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    out_dtype="cat",
     ms="StackExt",
     promote="default",
     forms="fo",
@@ -68,7 +70,7 @@ op(
 )
 
 
-@composite("hstack(Tensor[] tensors) -> Tensor", forms="fo")
+@composite("hstack(Tensor[] tensors) -> Tensor", out_dtype="cat", forms="fo")
 def hstack(tensors):
     """Join tensors along dim 1, or vectors along dim 0."""
     if not tensors:
@@ -77,7 +79,7 @@ def hstack(tensors):
     return t.cat(rows, 0 if rows[0].ndim == 1 else 1)
 
 
-@composite("vstack(Tensor[] tensors) -> Tensor", forms="fo", aliases=("row_stack",))
+@composite("vstack(Tensor[] tensors) -> Tensor", out_dtype="cat", forms="fo", aliases=("row_stack",))
 def vstack(tensors):
     """Join tensors along dim 0, after making them at least 2-dimensional."""
     if not tensors:
@@ -85,7 +87,7 @@ def vstack(tensors):
     return t.cat([t.atleast_2d(x) for x in tensors], 0)
 
 
-@composite("dstack(Tensor[] tensors) -> Tensor", forms="fo")
+@composite("dstack(Tensor[] tensors) -> Tensor", out_dtype="cat", forms="fo")
 def dstack(tensors):
     """Join tensors along dim 2, after making them at least 3-dimensional."""
     if not tensors:
@@ -93,7 +95,7 @@ def dstack(tensors):
     return t.cat([t.atleast_3d(x) for x in tensors], 2)
 
 
-@composite("column_stack(Tensor[] tensors) -> Tensor", forms="fo")
+@composite("column_stack(Tensor[] tensors) -> Tensor", out_dtype="cat", forms="fo")
 def column_stack(tensors):
     """Join vectors as columns, and matrices along dim 1."""
     if not tensors:
@@ -277,7 +279,7 @@ def combinations(self, r, with_replacement):
     return t._index(self, [make_tensor(rows)])
 
 
-@composite("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", forms="fo")
+@composite("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", out_dtype="cat", forms="fo")
 def _chunk_cat(tensors, dim, num_chunks):
     """Pad each tensor and split it into `num_chunks` chunks, then join the i-th chunks of all tensors."""
     if num_chunks < 1:

@@ -79,6 +79,7 @@ def linalg_cholesky(A, *, upper):
 
 @composite(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
+    out_dtype="cast",
     forms="fmo",
     autocast={"cpu": "float32"},
 )
@@ -102,6 +103,7 @@ def _cholesky_solve_grad(g, input2, upper, result, needs):
 
 @op(
     "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
+    out_dtype="cast",
     forms="fmo",
     grad={("self", "input2"): _cholesky_solve_grad},
     autocast={"cpu": "float32"},
@@ -118,6 +120,7 @@ def _cholesky_inverse(L, upper):
 
 @composite(
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
+    out_dtype="cast",
     forms="fmo",
     autocast={"cpu": "float32"},
 )
@@ -274,6 +277,7 @@ def lu_factor(A, *, pivot):
 
 @composite(
     "lu(Tensor self, bool pivot=True, bool get_infos=False) -> (Tensor, Tensor)",
+    out_dtype="any",
     forms="fmo",
     copied_to_out=True,
 )

@@ -41,6 +41,7 @@ def _identity_like(self):
 
 @composite(
     "linalg.matrix_power(Tensor self, int n) -> Tensor",
+    out_dtype="cast",
     forms="fmo",
     aliases=("matrix_power",),
     copied_to_out=True,
@@ -165,6 +166,7 @@ def vecdot(x, y, *, dim):
 
 @op(
     "linalg.cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
+    out_dtype="same",
     promote="default",
     forms="fo",
     grad={
@@ -238,6 +240,7 @@ def vander(x, N, increasing):
 
 @composite(
     "linalg.tensorinv(Tensor self, int ind=2) -> Tensor",
+    out_dtype="cast",
     forms="fo",
     autocast={"cpu": "float32"},
     copied_to_out=True,
@@ -258,6 +261,7 @@ def tensorinv(self, ind):
 
 @composite(
     "linalg.tensorsolve(Tensor self, Tensor other, any dims=None) -> Tensor",
+    out_dtype="cast",
     forms="fo",
     autocast={"cpu": "float32"},
     copied_to_out=True,

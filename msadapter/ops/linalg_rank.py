@@ -89,6 +89,7 @@ def _product_type(A):
 
 @composite(
     "linalg.pinv(Tensor A, any rcond=None, bool hermitian=False, *, any atol=None, any rtol=None) -> Tensor",
+    out_dtype="cast",
     forms="fo",
 )
 def pinv(A, rcond, hermitian, *, atol, rtol):
@@ -120,6 +121,7 @@ def pinverse(self, rcond):
 # ---- rank, condition
 @composite(
     "linalg.matrix_rank(Tensor A, any tol=None, bool hermitian=False, *, any atol=None, any rtol=None) -> Tensor",
+    out_dtype="cast",
     forms="fo",
     autocast={"cpu": "float32"},
     copied_to_out=True,
@@ -139,6 +141,7 @@ def matrix_rank(A, tol, hermitian, *, atol, rtol):
 
 @composite(
     "linalg.cond(Tensor A, any p=None) -> Tensor",
+    out_dtype="cast",
     forms="fo",
     autocast={"cpu": "float32"},
     copied_to_out=True,
@@ -195,6 +198,7 @@ def _linalg_lstsq(A, B, rcond, driver):
 @composite(
     "linalg.lstsq(Tensor A, Tensor b, float? rcond=None, *, str? driver=None) -> "
     "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+    out_dtype="cast",
     forms="fo",
     autocast={"cpu": "float32"},
 )

@@ -100,6 +100,7 @@ def qr(self, some):
 
 @op(
     "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
+    out_dtype="cast",
     forms="fmo",
     autocast={"cpu": "float32"},
 )
@@ -116,6 +117,7 @@ def _householder_product(input, tau):
 
 @composite(
     "linalg.householder_product(Tensor input, Tensor tau) -> Tensor",
+    out_dtype="cast",
     forms="fmo",
     aliases=("orgqr",),
     autocast={"cpu": "float32"},

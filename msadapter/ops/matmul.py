@@ -192,7 +192,7 @@ def addbmm_(self, batch1, batch2, *, beta, alpha):
     return result
 
 
-@composite("outer(Tensor self, Tensor vec2) -> Tensor", forms="fmo", aliases=("ger",))
+@composite("outer(Tensor self, Tensor vec2) -> Tensor", out_dtype="cast", forms="fmo", aliases=("ger",))
 def outer(self, vec2):
     """Return the products of all pairs of elements of two vectors."""
     for name, v in (("self", self), ("vec2", vec2)):
@@ -233,6 +233,7 @@ def _check_factor(name, factor, dtype):
 
 @composite(
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    out_dtype="cast",
     older=_scaled_first("vec1 vec2"),
     forms="fmio",
     autocast={"accelerator": "lower"},

@@ -63,6 +63,7 @@ op(
 
 @composite(
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+    out_dtype="cast",
     forms="fo",
     pointwise=True,
     short=False,

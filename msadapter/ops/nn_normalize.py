@@ -27,7 +27,9 @@ def _verify_spatial_size(size):
 
 
 @composite(
-    "nn.functional.normalize(Tensor input, float p=2.0, any dim=1, float eps=1e-12) -> Tensor", forms="fo"
+    "nn.functional.normalize(Tensor input, float p=2.0, any dim=1, float eps=1e-12) -> Tensor",
+    out_dtype="cast",
+    forms="fo",
 )
 def normalize(input, p, dim, eps):
     """input / max(p-norm along ``dim``, eps)."""

@@ -94,6 +94,7 @@ unary(
     "Square",
     lambda g, self: g * conj(self) * 2,
     promote=None,
+    out_dtype="cast",
     node="PowBackward0",
     keeps_zeros=True,
 )
@@ -335,6 +336,7 @@ _DEGREE = math.pi / 180
 
 @composite(
     "deg2rad(Tensor self) -> Tensor",
+    out_dtype="cast",
     forms="fmino",
     pointwise=True,
     keeps_zeros=True,
@@ -346,6 +348,7 @@ def deg2rad(self):
 
 @composite(
     "rad2deg(Tensor self) -> Tensor",
+    out_dtype="cast",
     forms="fmino",
     pointwise=True,
     keeps_zeros=True,
@@ -394,6 +397,7 @@ op(
 )
 op(
     "lerp(Tensor self, Tensor end, TensorOrScalar weight) -> Tensor",
+    out_dtype="cast",
     limits={"weight": "floating compute"},
     nodes={"weight tensor": "LerpBackward1"},
     ms="Lerp",

@@ -166,6 +166,7 @@ def _mode(rounding_mode):
 
 @composite(
     "div(TensorOrScalar self, TensorOrScalar other, *, str? rounding_mode=None) -> Tensor",
+    out_dtype="cast",
     forms="fmo",
     aliases=("divide",),
     pointwise=True,
@@ -263,6 +264,7 @@ def float_power(self, exponent):
 
 @composite(
     "ldexp(Tensor self, Tensor other) -> Tensor",
+    out_dtype="cast",
     forms="fmino",
     autocast="as given",
     pointwise=True,

@@ -141,7 +141,7 @@ def normal(mean, std, size, *, generator, dtype, layout, device, requires_grad, 
         return _filled(fill, size, dtype or _C.default_dtype(), **options)
     model = mean if with_mean else std
     shape = t.broadcast_tensors(mean, std)[0].shape if with_mean and with_std else model.shape
-    result = raw_empty(shape, None, model.dtype)
+    result = raw_empty(shape, None, dtype or model.dtype)
     raw.InplaceNormal(result, 0, 1 if with_std else std, *_on(model, generator))
     return t.add(t.mul(result, std) if with_std else result, mean)
 

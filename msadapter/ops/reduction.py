@@ -41,6 +41,7 @@ def count_of(shape, dim):
 # ---- sums and products
 @op(
     "sum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    out_dtype="decides",
     nodes={"dim given": "SumBackward1"},
     forms="fmo",
     autocast={"accelerator": "float32"},
@@ -55,6 +56,7 @@ def sum(self, dim, keepdim, *, dtype):
 
 @op(
     "nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    out_dtype="decides",
     forms="fmo",
     grad={
         "self": lambda g, self, dim, keepdim: (
@@ -66,12 +68,18 @@ def sum(self, dim, keepdim, *, dtype):
 def nansum(self, dim, keepdim, *, dtype):
     """Sum over dims, with nan counted as zero."""
     if self.is_complex():
-        raise RuntimeError("nansum does not support complex inputs")
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    if dtype is not None and dtype.is_complex:
+        name = dtype.storage_name.removesuffix("Storage")
+        raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{name}'")
+    if dtype is not None and self.is_floating_point() and not dtype.is_floating_point:
+        return raw.SumExt(t.where(t.isnan(self), 0.0, self), dim, keepdim, dtype)  # no integer is nan
     return raw.Nansum(self, dim, keepdim, dtype)
 
 
 @op(
     "mean(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    out_dtype="cast",
     nodes={"dim given": "MeanBackward1"},
     forms="fmo",
     grad={
@@ -87,6 +95,7 @@ def mean(self, dim, keepdim, *, dtype):
 
 @composite(
     "nanmean(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    out_dtype="cast",
     forms="fmo",
     reduction="other",
 )
@@ -94,7 +103,13 @@ def nanmean(self, dim, keepdim, *, dtype):
     """Mean over dims, with nan left out."""
     if not (self.dtype.is_floating_point or self.is_complex()):
         raise RuntimeError(
-            f"nanmean(): expected input to have floating point or complex dtype but got {self.dtype.storage_name[:-7]}"
+            "nanmean(): integral types and 'Bool' are not supported for nanmean, even for empty tensors."
+        )
+    if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+        name = dtype.storage_name.removesuffix("Storage")
+        raise RuntimeError(
+            "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. "
+            f"Got: {name}"
         )
     some = t.logical_not(t.isnan(self.detach()))
     n = t.sum(some, dim, keepdim)
@@ -136,6 +151,7 @@ def _prod_back_dim(g, x, result, dim):
 
 @op(
     "prod(Tensor self, int? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    out_dtype="decides",
     nodes={"dim given": "ProdBackward1"},
     forms="fmo",
     autocast="float32",
@@ -273,6 +289,7 @@ def _declare_extreme_dim(name, ms):
 
     @composite(
         f"{name}(Tensor self, any dim=None, bool keepdim=False, *, any other=None) -> (Tensor values, Tensor indices)",
+        out_dtype="cast",
         forms="fmo",
         reduction="other",
     )

@@ -87,13 +87,13 @@ def _moment(name, x, dim, unbiased, keepdim, correction):
 _MOMENT = "(Tensor self, any dim=None, any unbiased=None, bool keepdim=False, *, Scalar? correction=None) -> "
 
 
-@composite("var" + _MOMENT + "Tensor", forms="fmo")
+@composite("var" + _MOMENT + "Tensor", forms="fmo", out_dtype="cast")
 def var(self, dim, unbiased, keepdim, *, correction):
     """Variance over dims, which is the sum of squared deviations divided by n - correction."""
     return _moment("var", self, dim, unbiased, keepdim, correction)
 
 
-@composite("std" + _MOMENT + "Tensor", forms="fmo")
+@composite("std" + _MOMENT + "Tensor", forms="fmo", out_dtype="cast")
 def std(self, dim, unbiased, keepdim, *, correction):
     """Square root of the variance."""
     return _moment("std", self, dim, unbiased, keepdim, correction)

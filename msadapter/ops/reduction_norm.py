@@ -154,6 +154,7 @@ def _logsumexp(self, dim, keepdim):
 
 @composite(
     "logsumexp(Tensor self, int[] dim, bool keepdim=False) -> Tensor",
+    out_dtype="cast",
     forms="fmo",
     aliases=("special.logsumexp",),
     reduction="other",

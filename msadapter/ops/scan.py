@@ -18,7 +18,7 @@ def _from_the_end(f, x, dim):
 
 @op(
     "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-    out_dtype="any",
+    out_dtype="decides",
     forms="fmio",
     autocast={"accelerator": "float32"},
     grad={"self": lambda g, dim: _from_the_end(t.cumsum, g, dim)},
@@ -72,7 +72,7 @@ def _cumprod_back(g, self, result, dim):
 
 @op(
     "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-    out_dtype="any",
+    out_dtype="decides",
     forms="fmio",
     autocast={"accelerator": "float32"},
     grad={"self": lambda g, self, result, dim: _cumprod_back(g, self.to(result.dtype), result, dim)},
@@ -92,7 +92,6 @@ def _extreme(name, ms):
         forms="fmo",
         grad={"self": lambda gs, self, indices, dim: scattered(gs[0], self.shape, dim, indices, True)},
         along="dim",
-        out_dtype="same",
     )
 
 
@@ -116,7 +115,6 @@ def _logcumsumexp_back(g, self, result, dim):
 
 op(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
-    out_dtype="same",
     ms="LogCumsumExp",
     npu=_on_npu.logcumsumexp,
     forms="fmo",

@@ -250,7 +250,7 @@ def trace(self):
     return t.sum(t.diagonal(self))
 
 
-@composite("kron(Tensor self, Tensor other) -> Tensor", forms="fmo")
+@composite("kron(Tensor self, Tensor other) -> Tensor", out_dtype="cast", forms="fmo")
 def kron(self, other):
     """Kronecker product."""
     rank = max(self.ndim, other.ndim)

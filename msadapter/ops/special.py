@@ -57,6 +57,7 @@ unary("_ndtr", "Ndtr", lambda g, self: g * t.exp(self * self * -0.5) / _SQRT_2PI
 
 @composite(
     "special.ndtr(Tensor self) -> Tensor",
+    out_dtype="cast",
     forms="fo",
     pointwise=True,
     copied_to_out=True,
@@ -156,7 +157,12 @@ def tensor_polygamma(self, n):
     return t.polygamma(n, self)
 
 
-@composite("mvlgamma(Tensor self, int p) -> Tensor", forms="fmio", aliases=("special.multigammaln",))
+@composite(
+    "mvlgamma(Tensor self, int p) -> Tensor",
+    out_dtype="cast",
+    forms="fmio",
+    aliases=("special.multigammaln",),
+)
 def mvlgamma(self, p):
     """Return the logarithm of the multivariate gamma function of dimension `p`."""
     if p < 1:

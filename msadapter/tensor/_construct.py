@@ -10,6 +10,7 @@ from .._host.warn import warn_once
 from .._values import dtype as dtypes
 from .._values.base import _C, Base, place
 from ..ops._declare import t
+from ..ops.creation import check_differentiable
 from ._arguments import check_bool
 
 
@@ -230,6 +231,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     if pin_memory:
         out = out.pin_memory()
     if requires_grad:
+        check_differentiable(out.dtype)
         out.requires_grad = True
     return out
 

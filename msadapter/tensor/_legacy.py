@@ -17,14 +17,6 @@ from ._construct import tensor
 from .storage import UntypedStorage
 from .typed_storage import TypedStorage
 
-C_NAMES = {
-    dtypes.float64: "double", dtypes.float32: "float", dtypes.float16: "c10::Half", dtypes.bfloat16: "c10::BFloat16",
-    dtypes.int64: "long int", dtypes.int32: "int", dtypes.int16: "short int", dtypes.int8: "signed char",
-    dtypes.uint8: "unsigned char", dtypes.bool: "bool", dtypes.complex64: "c10::complex<float>",
-    dtypes.complex128: "c10::complex<double>", dtypes.uint16: "short unsigned int", dtypes.uint32: "unsigned int",
-    dtypes.uint64: "long unsigned int", **{d: f"c10::{d.storage_name.removesuffix('Storage')}" for d in dtypes.ALL.values()
-    if d.name.startswith("float8")},
-}  # fmt: skip
 _SIGNATURES = (
     "(*, torch.device device = None), (Storage), (Tensor other), (tuple of ints size, *), (object data, *)"
 )
@@ -117,7 +109,7 @@ def _no_signature(args, kwargs) -> TypeError:
 
 def _options(dtype, device) -> str:
     return (
-        f"TensorOptions(dtype={C_NAMES.get(dtype, dtype)}, device={device}, layout=Strided, requires_grad=false (default), "
+        f"TensorOptions(dtype={dtypes.cpp_name(dtype)}, device={device}, layout=Strided, requires_grad=false (default), "
         "pinned_memory=false (default), memory_format=(nullopt))"
     )
 

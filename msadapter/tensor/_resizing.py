@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from .._values import determinism
 from .._values.base import _C, Base
+from .._values.dtype import cpp_name
 from ._arguments import check_wide
 from ._construct import contiguous_strides
-from ._legacy import C_NAMES
 from .storage import UntypedStorage
 from .typed_storage import TypedStorage
 
@@ -23,10 +23,10 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
 def _check_dtype(self, source) -> None:
     if isinstance(source, UntypedStorage) or source.dtype is self.dtype:
         return
-    wanted = C_NAMES[self.dtype]
+    wanted = cpp_name(self.dtype)
     if isinstance(source, Base):
         raise RuntimeError(
-            f"Could not set tensor of type {C_NAMES[source.dtype]} to a tensor of type {wanted}"
+            f"Could not set tensor of type {cpp_name(source.dtype)} to a tensor of type {wanted}"
         )
     raise RuntimeError(
         f"Expected a Storage of type {wanted} or an UntypedStorage, but got type "

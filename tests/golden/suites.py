@@ -84,6 +84,7 @@ SUITES = {
     "accepted_arguments": _suite("golden.expressions.accepted_arguments"),
     "argument_checks": _suite("golden.expressions.argument_checks"),
     "aten": _suite("golden.expressions.aten"),
+    "created_values": _suite("golden.expressions.created_values"),
     "determinism": _suite("golden.expressions.determinism"),
     "element_values": _suite("golden.expressions.element_values"),
     "float8": _suite("golden.expressions.float8"),

@@ -102,6 +102,11 @@ class AutocastPause {
 // recorded, or a tensor overlaps itself or an operand. `v` is null for a composite.
 void check_out(const Op &op, const Operand *v, PyObject **slots, PyObject *out);
 
+// RuntimeError if the call names another dtype than that of out=. The result of some functions has the dtype, and that
+// of functions that create tensors also the device, of out=: these options are set in `slots`, and what is returned
+// keeps them alive.
+Ref take_options_of_out(const Op &op, PyObject **slots, PyObject *out);
+
 // ---- run.cpp
 // Whether an operand that has a gradient formula requires grad.
 bool any_requires_grad(const Op &op, const Operand *v);

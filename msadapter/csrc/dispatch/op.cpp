@@ -207,6 +207,7 @@ Ref run_call(Invocation *c) {
   if (torch_function_handler && overridden(*c))
     if (Ref r = call_override(*c)) return r;
   check_self(*c);
+  const Ref options = c->out ? take_options_of_out(c->op, c->slots, c->out) : Ref();
   if (c->op.plain_call && !c->self->inplace && !c->out && !autocasts(c->op))
     if (PyObject *r = c->op.plain_call(c->op, c->slots)) return Ref(r);
   return c->op.composite ? run_composite(c) : run_operator_call(c);

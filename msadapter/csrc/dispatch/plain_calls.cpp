@@ -105,6 +105,12 @@ PyObject *where(const Op &op, PyObject **slots) {
   static PyObject *choose = table_function("_where");
   const bool method = op.params[1].required;  // in x.where(condition, other) the condition is the second argument
   PyObject *ordered[] = {slots[method], slots[!method], slots[2]};
+  if (is_tensor(ordered[0]) && from_ms(unwrap(ordered[0])->data_type()) == DType::U8 &&
+      PyErr_WarnEx(PyExc_UserWarning,
+                   "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a "
+                   "future version of PyTorch. Use a boolean condition instead.",
+                   1) < 0)
+    throw PythonError{};
   return checked(PyObject_Vectorcall(choose, ordered, 3, nullptr)).release();
 }
 

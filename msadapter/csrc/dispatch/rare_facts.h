@@ -7,7 +7,7 @@ namespace msa {
 struct RareFacts {
   std::vector<std::vector<int>> older;  // the positional parameters of deprecated signatures, in their order
   bool warns_expanded = false;          // the in-place form warns of tensors whose elements share memory
-  PyObject *out_dtype = Py_None;        // which dtypes out= may have: a word, or None
+  PyObject *out_dtype = Py_None;        // which dtypes out= may have: a word, None without out=
 };
 
 // ---- declare.cpp

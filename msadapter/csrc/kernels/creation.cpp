@@ -123,6 +123,7 @@ MSA_KERNEL(Arange) {  // start, end, step, dtype?
   check(d != 0, "step must be nonzero");
   check(std::isfinite(a) && std::isfinite(b), "unsupported range: ", a, " -> ", b);
   check((d > 0 && b >= a) || (d < 0 && b <= a), "upper bound and lower bound inconsistent with step sign");
+  if (dtype == DType::I64 && step.to<int64_t>() == 0) throw ValueError("step must be nonzero");
   double n;
   if (dtype == DType::I64)
     n = std::ceil(static_cast<double>((Size(end.to<int64_t>()) - start.to<int64_t>()).value("the range")) /

@@ -150,6 +150,8 @@ MSA_POINTWISE_KERNEL(Pow) {  // input, exponent: tensors or numbers
   if (one && p.dtype == DType::BF16 && rounding_power(o, p.a, exponent)) return;
   if (one && c.args[1].kind == Arg::kScalar && is_integral(p.dtype))
     check(exponent >= 0 && c.scalar(1).wrapped<double>() >= 0, "Integers to negative integer powers are not allowed.");
+  if (p.dtype == DType::Bool && c.args[1].kind == Arg::kScalar)  // the exponent is True or False
+    return unary<bool, bool>(o, p.a, [exponent](bool x) { return exponent == 0 || x; });
   MSA_COMPUTE_NUMBER(p.dtype, "pow", {
     if (!(one && simple_power<T>(o, p.a, exponent)))
       binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return power(x, y); }, kCostlyGrain);

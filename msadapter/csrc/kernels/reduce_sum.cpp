@@ -88,8 +88,8 @@ MSA_KERNEL(MeanExt) {  // input, dim, keepdim, dtype
   const Tensor &x = c.in(0);
   const DType dt = c.has(3) ? c.dtype(3) : x.dtype;
   if (is_integral(dt))
-    fail("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: ",
-         dtype_name(dt));
+    fail("mean(): could not infer output dtype. ", c.has(3) ? "Optional" : "Input",
+         " dtype must be either a floating point or complex dtype. Got: ", dtype_name(dt));
   const auto mask = reduce_mask(c, 1, x.ndim);
   add_up<SumStep, ConvertTo>(c, x, dt, mask, c.flag(2), static_cast<double>(reduced_count(x, mask)), true);
 }

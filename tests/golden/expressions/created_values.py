@@ -1,0 +1,86 @@
+"""Values whose dtype ``out=`` or ``dtype`` decides, options that contradict ``out=``, and warnings of deprecated calls."""
+
+SETUP = """
+import warnings
+u = torch.tensor([1, 0], dtype=torch.uint8)
+b = torch.tensor([True, False])
+f = torch.tensor([1.5, float("nan")])
+def to(dtype, n=0):
+    return torch.empty(n, dtype=getattr(torch, dtype))
+def refused(call):
+    try:
+        return call()
+    except Exception as error:
+        return type(error).__name__
+def said(call):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        try:
+            call()
+        except Exception as error:
+            found.append(error)
+    return [str(getattr(x, "message", x)).partition(" (Triggered")[0] for x in found]
+"""
+
+_CREATED = {
+    "zeros": "torch.zeros(2",
+    "full": "torch.full((2,), 2.7",
+    "full of 300": "torch.full((2,), 300",
+    "eye": "torch.eye(2, 3",
+    "arange": "torch.arange(0, 3.5, 0.75",
+    "range": "torch.range(0.5, 6.25, 1.25",
+    "range down": "torch.range(5, 1, -2",
+    "linspace": "torch.linspace(0, 9, 4",
+    "logspace": "torch.logspace(0, 2, 4",
+    "rfftfreq": "torch.fft.rfftfreq(5",
+}
+_REDUCED = {
+    "sum": "torch.sum(x, 0",
+    "prod": "torch.prod(x, 0",
+    "mean": "torch.mean(x, 0",
+    "cumsum": "torch.cumsum(x, 0",
+    "cumprod": "torch.cumprod(x, 0",
+    "softmax": "torch.softmax(x, 0",
+    "norm": "torch.linalg.vector_norm(x",
+}
+_DRAWN = ("rand(5", "randn(5", "randint(100, (5,)", "randperm(5", "normal(0.5, 2.0, (5,)")
+_DTYPES = ("float64", "float32", "bfloat16", "int64", "int32", "int8", "bool", "complex64")
+_OPERAND = "(x := torch.tensor([[0.1, 2.6], [3.7, 1e-9]]))"
+CASES = [
+    *[f"refused(lambda: {call}, dtype=torch.{d}))" for call in _CREATED.values() for d in _DTYPES],
+    *[f"refused(lambda: {call}, out=to('{d}')))" for call in _CREATED.values() for d in _DTYPES],
+    *[f"{_OPERAND}, refused(lambda: {call}, out=to('{d}')))" for call in _REDUCED.values() for d in _DTYPES],
+    *[f"{call}, dtype=torch.int32, out=to('float32'))" for call in _CREATED.values()],
+    *[f"{_OPERAND}, {call}, dtype=torch.float64, out=to('float32'))" for call in _REDUCED.values()],
+    "torch.zeros(2, device='meta', out=torch.empty(2))",
+    "torch.zeros(2, device='cpu', out=torch.empty(2, device='meta'))",
+    "torch.zeros(2, out=torch.empty(3, device='meta')).shape",
+    "torch.zeros(2, layout=torch.sparse_coo, out=torch.empty(2))",
+    "torch.zeros(2, requires_grad=True, out=torch.empty(2)).requires_grad",
+    "torch.zeros(2, requires_grad=True, out=torch.empty(2, dtype=torch.int64))",
+    *[f"torch.nansum(f, dtype=torch.{d})" for d in _DTYPES],
+    *[f"refused(lambda: torch.nanmean(f, dtype=torch.{d}))" for d in _DTYPES],
+    *[f"refused(lambda: torch.mean(f, dtype=torch.{d}))" for d in _DTYPES],
+    *[f"refused(lambda: b.pow({e}))" for e in ("True", "False", "0", "2", "1.0", "torch.tensor(True)")],
+    *[f"b.clone().pow_({e})" for e in ("True", "False", "0", "1")],
+    "torch.arange(1j)",
+    "torch.range(0, 1j)",
+    "torch.linspace(0, 1j, 3, dtype=torch.float32)",
+    "torch.logspace(0, 1j, 3, dtype=torch.float64)",
+    "torch.linspace(0, 1j, 3)",
+    "torch.tensor([1], requires_grad=True)",
+    "torch.arange(3, requires_grad=True)",
+    "torch.ones_like(u, requires_grad=True)",
+    "u.new_zeros(2, requires_grad=True)",
+    "u.clone().requires_grad_()",
+    "said(lambda: torch.range(0, 3))",
+    "said(lambda: torch.where(u, f, f))",
+    "said(lambda: torch.masked_scatter(f, u, f))",
+    "said(lambda: torch.add(f, 1, out=torch.empty(3)))",
+    "said(lambda: torch.add(f, 1, out=torch.empty(0)))",
+    "said(lambda: torch.zeros(2, out=torch.empty(3)))",
+    "said(lambda: torch.sort(f, out=(torch.empty(3), torch.empty(2, dtype=torch.int64))))",
+    "said(lambda: torch.cat([f, f], out=torch.empty(3)))",
+    "torch.cat([f, f], out=torch.empty(4, dtype=torch.int64))",
+    *[f"[torch.manual_seed(3), torch.{call}, out=to('{d}'))][1]" for call in _DRAWN for d in ("float64", "float32")],
+]  # fmt: skip
