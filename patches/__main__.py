@@ -10,11 +10,24 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
-from . import Patch, PatchError, apply, discover, plan, revert, runtime_rules, upstreams, verify
+from . import (
+    Patch,
+    PatchError,
+    Upstream,
+    added,
+    apply,
+    discover,
+    plan,
+    revert,
+    runtime_rules,
+    upstreams,
+    verify,
+)
 from .bisect import bisect
 from .history import diff, report, trace
 from .new import new_rule
 from .runtime import RuntimePatch
+from .tree import short_list
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -106,22 +119,28 @@ def _list(args: argparse.Namespace) -> int:
         )
         for patch in patches:
             place = f"{patch.target}{': ' if patch.symbol else ''}{patch.symbol}"
-            print(f"  {patch.id}  [{patch.reason_class}]  {place}\n      {patch.reason}")
+            print(f"  {patch.id}  [{patch.reason_class}]  {_range(patch)}  {place}\n      {patch.reason}")
         for rule in waiting:
             print(f"  {rule.id}  [{rule.reason_class}]  {rule.module}.{rule.attribute}\n      {rule.reason}")
     return 0
 
 
 def table() -> str:
-    """The table of docs/patches.md: the number of rules of each upstream, and the class and reason of each rule."""
-    rows = ["| upstream | rule | class | why |", "|---|---|---|---|"]
+    """The table of docs/patches.md: the number of rules of each upstream, and the releases, class and reason of each rule."""
+    rows = ["| upstream | rule | releases | class | why |", "|---|---|---|---|---|"]
     for name in upstreams():
-        in_tree, at_import = discover(name)[1], runtime_rules(name)
+        (upstream, in_tree), at_import = discover(name), runtime_rules(name)
         rules: list[Patch | RuntimePatch] = [*in_tree, *at_import]
         number = f"{len(in_tree)} in the tree, {len(at_import)} at import" if rules else "none"
-        rows.append(f"| **{name}** | {number} | | |")
-        rows += [f"| | `{rule.id}` | {rule.reason_class} | {rule.reason} |" for rule in rules]
+        rows.append(f"| **{name}** | {number} | {_range(upstream)} | | |")
+        for rule in rules:
+            needed = _range(rule if isinstance(rule, Patch) else upstream)
+            rows.append(f"| | `{rule.id}` | {needed} | {rule.reason_class} | {rule.reason} |")
     return "\n".join(rows)
+
+
+def _range(of: Patch | Upstream) -> str:
+    return f"{of.since} to below {of.before}"
 
 
 def _plan(args: argparse.Namespace) -> int:
@@ -142,6 +161,8 @@ def _apply(args: argparse.Namespace) -> int:
 
 def _verify(args: argparse.Namespace) -> int:
     _summary(verify(args.tree))
+    if names := added(args.tree):
+        print(f"  beside them, and not upstream's: {short_list(names, 20)}")
     return 0
 
 
@@ -191,6 +212,22 @@ def _summary(manifest: dict) -> None:
     print(
         f"{manifest['upstream']} {manifest['version']}: {len(manifest['files'])} files, "
         f"{len(manifest['patches'])} rules applied"
+    )
+    if "drifted" in manifest:
+        print(newer_words(manifest))
+
+
+def newer_words(manifest: dict) -> str:
+    """The warning for a tree of a version after those that the rules were written for."""
+    names = ", ".join(manifest["drifted"])
+    told = (
+        f"these rules do not fit it and were left out: {names}"
+        if names
+        else "all rules of the newest one fit"
+    )
+    return (
+        f"warning: {manifest['upstream']} {manifest['version']} is newer than the releases that were tried; {told}. "
+        f"`python -m patches drift {manifest['upstream']} SOURCE` shows the differences"
     )
 
 

@@ -18,12 +18,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from .rules import REASONS, Patch, PatchError, Upstream, check_target, edited
+from .rules import REASONS, Patch, PatchError, Upstream, check_target, edited, number
 from .runtime import RuntimePatch
 from .tree import (
     LARGEST,
     MANIFEST,
     check_apart,
+    check_files,
     check_name,
     check_source,
     copy,
@@ -34,7 +35,8 @@ from .tree import (
     read_target,
     replace_tree,
     resolved,
-    strangers_in,
+    short_list,
+    untracked,
 )
 
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "Patch",
     "PatchError",
     "Upstream",
+    "added",
     "apply",
     "digest",
     "discover",
@@ -182,8 +185,9 @@ def apply(
 ) -> dict:
     """Copies source to destination with the patches applied, and writes the manifest. Does all of this or nothing.
 
-    destination may be absent, empty, or a tree that apply() wrote. Such a tree is replaced; if it was changed since, it is
-    kept under another name. origin is written into the manifest. jobs is the number of processes for the edits.
+    destination may be absent, empty, or a tree that apply() wrote. Such a tree is replaced; what was added to it keeps its
+    place, and if a file of it was changed since, the old tree is kept under another name. origin is written into the
+    manifest. jobs is the number of processes for the edits.
     keep(relative name) selects the files to copy (default: all). Returns the manifest.
 
     Raises:
@@ -196,23 +200,41 @@ def apply(
     source, destination = resolved(source), resolved(destination)
     _refuse_patched(source)
     version = upstream.version_of(source)
-    chosen = [patch for patch in patches if patch.applies_to(version)]
+    chosen = [patch for patch in patches if _is_for(patch, upstream, version)]
     found = check_source(source)
     if keep is not None:
         found = [path for path in found if keep(path.relative_to(source).as_posix())]
     groups = _edit_all(source, _grouped(chosen), jobs)
+    drifted: list[str] = []
     wrong = [group.error for group in groups if group.error]
-    if wrong:
+    if wrong and upstream.is_newer(version):
+        drifted = [patch.id for group in groups if group.error for patch in group.patches]
+        groups = [group for group in groups if not group.error]
+    elif wrong:
         raise PatchError("\n".join(wrong).replace(" is missing", f" is missing in version {version}"))
     with _beside(destination) as beside:
         new = beside / "tree"
         new.mkdir()
         before = copy(source, new, found)
         manifest = _manifest(upstream, version, origin, groups, before, new)
+        if upstream.is_newer(version):
+            manifest["drifted"] = drifted
         (new / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
         check_destination(destination)  # checked again, because it may have changed in the meantime
-        replace_tree(new, destination, _is_all_ours)
+        replace_tree(new, destination, _known(destination))
     return manifest
+
+
+def _is_for(patch: Patch, upstream: Upstream, version: str) -> bool:
+    """Whether a rule is meant for a version. A later one than any known needs the rules that the last known one needs."""
+    if upstream.newer and upstream.is_newer(version):
+        return number(patch.before) >= number(upstream.before)
+    return patch.applies_to(version)
+
+
+def _known(destination: Path) -> dict[str, str]:
+    """The files of a tree that apply() wrote; empty if there is none."""
+    return read_manifest(destination)["files"] if (destination / MANIFEST).is_file() else {}
 
 
 def check_destination(destination: Path) -> None:
@@ -233,14 +255,6 @@ def check_destination(destination: Path) -> None:
             f"{destination} is a folder that this program did not write; nothing is written. "
             f"Name another destination, or move the folder away ({error})"
         ) from None
-
-
-def _is_all_ours(tree: Path) -> bool:
-    """True if a tree contains only the files of its manifest, so that nothing is lost when it is removed."""
-    try:
-        return not strangers_in(tree, read_manifest(tree)["files"])
-    except (PatchError, OSError):
-        return False  # a tree that cannot be read is kept
 
 
 def _manifest(upstream, version, origin, groups, before, new) -> dict:  # type: ignore[no-untyped-def]
@@ -298,11 +312,15 @@ def plan(upstream: Upstream, patches: Iterable[Patch], source: Path) -> tuple[st
     check_source(source)
     found = []
     for patch in patches:
+        meant = _is_for(patch, upstream, version)
+        if not meant and upstream.covers(version):
+            found.append(Planned(patch, "other version", patch.range))
+            continue
         done = _edit_file(source, _File(patch.target, (patch,)))
         if done.error:
             found.append(Planned(patch, "wrong", done.error))
-        elif not patch.applies_to(version):
-            found.append(Planned(patch, "other version", f"for {patch.since} <= version < {patch.before}"))
+        elif not meant:
+            found.append(Planned(patch, "other version", patch.range))
         else:
             found.append(Planned(patch, "applies"))
     return version, found
@@ -357,25 +375,28 @@ def _check_shape(manifest: dict) -> None:
 
 
 def verify(tree: Path) -> dict:
-    """Checks that a patched tree is unchanged since apply(), and that its manifest can restore upstream's files.
+    """Checks that the files of a patched tree are as apply() wrote them, and that its manifest can restore upstream's files.
 
-    Returns its manifest.
+    Files that were added since, such as data and checkpoints of a run, are the user's, and not looked at. Returns the manifest.
 
     Raises:
-        PatchError: the manifest is missing or invalid, files are missing, changed or new, or an original is damaged.
+        PatchError: the manifest is missing or invalid, files are missing or changed, or an original is damaged.
     """
     manifest = read_manifest(tree)
-    files, present = manifest["files"], hashes(tree)
+    files, present = manifest["files"], hashes(tree, manifest["files"])
     wrong = [f"missing {name}" for name in files.keys() - present.keys()]
-    wrong += [f"new {name}" for name in present.keys() - files.keys()]
     wrong += [f"changed {name}" for name in files.keys() & present.keys() if present[name] != files[name]]
     wrong += [f"damaged original of {name}" for name in _damaged_originals(manifest)]
     if wrong:
-        shown = ", ".join(sorted(wrong)[:5]) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
-        raise PatchError(f"{tree} has changed since it was written: {shown}")
+        raise PatchError(f"{tree} has changed since it was written: {short_list(sorted(wrong))}")
     for name in manifest["originals"]:
         place_of(name, tree, MANIFEST)
     return manifest
+
+
+def added(tree: Path) -> list[str]:
+    """What was added to a patched tree since apply(): files and, with a slash, whole folders."""
+    return untracked(tree, read_manifest(tree)["files"])
 
 
 def _damaged_originals(manifest: dict) -> list[str]:
@@ -413,11 +434,13 @@ def revert(tree: Path) -> list[str]:
     tree = resolved(tree)
     manifest = verify(tree)
     changed = list(manifest["originals"])
+    ours = sorted(tree / name for name in manifest["files"])
+    check_files(tree, ours)
     with _beside(tree) as beside:
         new = beside / "tree"
         new.mkdir()
-        copy(tree, new, check_source(tree))
+        copy(tree, new, ours)
         for target in changed:
             place_of(target, new, MANIFEST).write_bytes(original_of(manifest, target))
-        replace_tree(new, tree, _is_all_ours)
+        replace_tree(new, tree, manifest["files"])
     return changed

@@ -38,6 +38,7 @@ class Upstream:
 
     version_file: a file that identifies a tree of this upstream; read_version extracts the version from its text.
     since, before: versions v with since <= v < before are supported.
+    newer: whether later versions are accepted, too. apply() then leaves out the rules that do not fit, and names them.
     """
 
     name: str
@@ -45,6 +46,15 @@ class Upstream:
     read_version: Callable[[str], str]
     since: str
     before: str
+    newer: bool = False
+
+    def covers(self, version: str) -> bool:
+        """True for a version that the rules were written for."""
+        return number(self.since) <= number(version) < number(self.before)
+
+    def is_newer(self, version: str) -> bool:
+        """True for a version after those that the rules were written for."""
+        return number(version) >= number(self.before)
 
     def version_of(self, tree: Path, any_version: bool = False) -> str:
         """The version of the tree. Raises PatchError for another upstream, and, unless any_version, outside the range."""
@@ -59,7 +69,8 @@ class Upstream:
             version = self.read_version(path.read_text(encoding="utf-8"))
         except UnicodeDecodeError as error:
             raise PatchError(f"{path} is not UTF-8 ({error})") from None
-        if not any_version and not number(self.since) <= number(version) < number(self.before):
+        accepted = self.covers(version) or (self.newer and self.is_newer(version))
+        if not accepted and not any_version:
             raise PatchError(
                 f"{tree} holds {self.name} {version}; the rules are for versions from {self.since} up to, "
                 f"but without, {self.before}"
@@ -115,6 +126,11 @@ class Patch:
     def fragments(self) -> tuple[str, ...]:
         """The pieces of source that the edit looks for; empty if it works in another way."""
         return getattr(self.edit, "fragments", ())
+
+    @property
+    def range(self) -> str:
+        """The versions that need the rule, in words."""
+        return f"for {self.since} <= version < {self.before}"
 
     def applies_to(self, version: str) -> bool:
         return number(self.since) <= number(version) < number(self.before)

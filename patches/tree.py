@@ -9,9 +9,9 @@ import stat
 import sys
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from .rules import PatchError
 
@@ -90,12 +90,17 @@ def check_source(tree: Path) -> list[Path]:
             LARGEST bytes, or some file systems would take its name for that of the manifest or of a repository.
     """
     found = files_of(tree)
+    check_files(tree, found)
+    return found
+
+
+def check_files(tree: Path, found: Iterable[Path]) -> None:
+    """Raises PatchError for a file that check_source would refuse."""
     for path in found:
         _check_kind(path)
         _check_spelling(path.relative_to(tree))
         if path.is_symlink():
             check_link(tree, path)
-    return found
 
 
 def _check_kind(path: Path) -> None:
@@ -218,19 +223,25 @@ def copy(source: Path, destination: Path, found: list[Path]) -> dict[str, str]:
     return written
 
 
-def hashes(tree: Path) -> dict[str, str]:
-    """{relative name: sha256} for every file of the tree.
+def hashes(tree: Path, names: Iterable[str]) -> dict[str, str]:
+    """{relative name: sha256} for those of the names that exist in the tree and are not reached through a link.
 
     Raises:
         PatchError: a file is not a regular one (reading a pipe would never end), or it has more than LARGEST bytes.
     """
-    found = files_of(tree)
-    for path in found:
-        _check_kind(path)
+    wanted = sorted(names)
+    folders = sorted({parent.as_posix() for name in wanted for parent in PurePosixPath(name).parents})
+    links = {folder for folder in folders if (tree / folder).is_symlink() and folder != "."}
+    found = [
+        name
+        for name in wanted
+        if os.path.lexists(tree / name)
+        and not any(parent.as_posix() in links for parent in PurePosixPath(name).parents)
+    ]
+    for name in found:
+        _check_kind(tree / name)
     with ThreadPoolExecutor(threads()) as pool:
-        return dict(
-            zip((path.relative_to(tree).as_posix() for path in found), pool.map(digest, found), strict=True)
-        )
+        return dict(zip(found, pool.map(lambda name: digest(tree / name), found), strict=True))
 
 
 def digest(path: Path) -> str:
@@ -286,10 +297,68 @@ def read_target(name: str, tree: Path, who: str) -> tuple[str, bytes]:
         raise PatchError(f"{who}: the target {name} is not UTF-8 ({error}); nothing is written") from None
 
 
-def strangers_in(tree: Path, known: dict[str, str]) -> list[str]:
+def untracked(tree: Path, known: Iterable[str]) -> list[str]:
+    """What somebody has added to a tree: the files and links that are not `known`, without Python's caches.
+
+    A folder without any known file is one entry, which ends with a slash.
+    """
+    files = set(known)
+    ours = {parent.as_posix() for name in files for parent in PurePosixPath(name).parents}
+    found = []
+    for folder, folders, names in os.walk(tree, onerror=_unreadable):
+        here = Path(folder)
+        links = [name for name in folders if (here / name).is_symlink()]
+        added = []
+        for name in sorted(set(folders) - set(links)):
+            relative = (here / name).relative_to(tree).as_posix()
+            if relative not in ours:
+                added.append(name)
+                if not _only_caches(here / name):
+                    found.append(relative + "/")
+        folders[:] = [name for name in folders if name not in links and name not in added]
+        entries = [(here / name).relative_to(tree).as_posix() for name in (*names, *links)]
+        found += [entry for entry in entries if entry not in files and entry != MANIFEST]
+    return sorted(found)
+
+
+def _only_caches(folder: Path) -> bool:
+    """True for a folder __pycache__ that holds only what Python writes into it."""
+    return folder.name == "__pycache__" and all(
+        entry.name.endswith(".pyc") and entry.is_file() and not entry.is_symlink()
+        for entry in folder.iterdir()
+    )
+
+
+def short_list(names: Sequence[str], most: int = 5) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _carry(old: Path, new: Path, names: Sequence[str]) -> None:
+    """Moves what the user has added to a tree into the tree that replaces it, under the same names.
+
+    A name that the new tree has itself, or that it reaches through a link, stays in the old tree.
+    """
+    carried = []
+    for name in names:
+        parents = [new / parent for parent in PurePosixPath(name).parents]
+        if os.path.lexists(new / name) or any(place.is_symlink() for place in parents[:-1]):
+            continue
+        try:
+            parents[0].mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            continue  # the new tree has a file where the old one had a folder
+        os.rename(old / name, new / name)
+        carried.append(name)
+    if carried:
+        print(f"    {new} keeps what is not upstream's: {short_list(carried)}", file=sys.stderr)
+
+
+def strangers_in(tree: Path, known: Mapping[str, str]) -> list[str]:
     """The files of a tree that are not `known` by name and sha256, and would be lost if the tree were removed.
 
-    Unlike verify, this also searches .git and all other folders except Python's caches.
+    This searches .git and all other folders except Python's caches.
     """
     found = []
     for folder, folders, names in os.walk(tree, onerror=_unreadable):
@@ -324,11 +393,11 @@ def aside_of(path: Path) -> Path:
     return next(path.with_name(name) for name in names if not os.path.lexists(path.with_name(name)))
 
 
-def replace_tree(new: Path, destination: Path, removable: Callable[[Path], bool]) -> None:
-    """Replaces destination by new with a rename.
+def replace_tree(new: Path, destination: Path, known: Mapping[str, str]) -> None:
+    """Replaces destination by new with a rename. What somebody has added to destination keeps its place.
 
-    The old destination is removed only afterwards, and only if `removable(old)` is true. Otherwise it is kept under another
-    name, which is printed.
+    known: the sha256 of each file that was written into the old destination. That is removed only afterwards, and only if
+    it holds nothing else any more. Otherwise it is kept under another name, which is printed.
 
     Raises:
         OSError: a rename failed. destination is then unchanged.
@@ -349,7 +418,8 @@ def replace_tree(new: Path, destination: Path, removable: Callable[[Path], bool]
                 f"{destination} could not be replaced ({error}); its earlier content is now {old}"
             ) from error
         raise
-    if removable(old):
+    _carry(old, destination, untracked(old, known))
+    if not strangers_in(old, known):
         shutil.rmtree(old)
     else:
         print(f"    {destination} was not as it was written; it was kept as {old}", file=sys.stderr)

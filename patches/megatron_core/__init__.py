@@ -19,5 +19,6 @@ UPSTREAM = Upstream(
     version_file="megatron/core/package_info.py",
     read_version=_version,
     since="0.12.0",
-    before="0.13.0",
+    before="0.20.0",
+    newer=True,
 )

@@ -24,7 +24,7 @@ PATCH = Patch(
     "when the model has no 8-bit parameters",
     reason_class="environment",
     since="0.12.0",
-    before="0.12.4",
+    before="0.13.0",
     fingerprints=("db1411aafc64382339207a6ef774e3c2aaa491bbbbd1604d0de2ea3a56132426",),
     edit=replace(_BEFORE, _AFTER),
     example=(_HEAD + _BEFORE + _TAIL, _HEAD + _AFTER + _TAIL),

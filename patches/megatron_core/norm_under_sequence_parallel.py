@@ -22,8 +22,11 @@ PATCH = Patch(
     reason="without apex or TransformerEngine the norm is PyTorch's, and Megatron refuses PyTorch's norm with --sequence-parallel",
     reason_class="environment",
     since="0.12.0",
-    before="0.12.4",
-    fingerprints=("c79ddefa29ba64b81423adde1e9a471f1f508b776c50aa2afd41979812efdbd1",),
+    before="0.20.0",
+    fingerprints=(
+        "c79ddefa29ba64b81423adde1e9a471f1f508b776c50aa2afd41979812efdbd1",
+        "88f52fb285c24b2351897bc58fa6b201ac16d0d18930af835890d17560edd332",  # from 0.17.0 on
+    ),
     edit=chain(replace(_REFUSAL, ""), replace(_BUILT, _MARKED)),
     example=(_HEAD + _REFUSAL + _BUILT, _HEAD + _MARKED),
     untouched="class L2Norm:\n    pass\n",

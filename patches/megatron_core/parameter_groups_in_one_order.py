@@ -26,8 +26,11 @@ PATCH = Patch(
     reason_class="upstream bug",
     link="https://github.com/NVIDIA/Megatron-LM/commit/9a45638758",
     since="0.12.0",
-    before="0.12.4",
-    fingerprints=("d5c5152585fcfca5fc597073bc22cf7dfb9858e603305b535d874188869854f1",),
+    before="0.14.0",
+    fingerprints=(
+        "d5c5152585fcfca5fc597073bc22cf7dfb9858e603305b535d874188869854f1",
+        "3de2707f1b32e18def00a54fc455da58530dd682f22be8f3f923dd85085e0104",  # from 0.13.0 on
+    ),
     edit=replace(_BEFORE, _AFTER),
     example=(_HEAD + _BEFORE + _TAIL, _HEAD + _AFTER + _TAIL),
     untouched="def _get_param_groups(params_map):\n    return list(params_map)\n",

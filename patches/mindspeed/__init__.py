@@ -1,4 +1,4 @@
-"""MindSpeed for Megatron Core 0.12.1. Its version is 0.12.1 in setup.py and 2.3.0 in the name of its branch."""
+"""MindSpeed for Megatron Core 0.12.1. Its version is 0.12.1 in setup.py; its branches say 2.3.0 and 26.1.0."""
 
 from .._versions import of_setup_py
 from ..manager import Upstream

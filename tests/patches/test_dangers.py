@@ -100,11 +100,17 @@ def user_changes_a_file(out: Path) -> None:
     (out / "toy/engine.py").write_text("my work")
 
 
+def user_takes_a_name_of_the_new_tree(out: Path) -> None:
+    (out / "toy/engine.py").unlink()
+    (out / "toy/engine.py").mkdir()
+    (out / "toy/engine.py/notes.txt").write_text("my work")
+
+
 def user_adds_a_file(out: Path) -> None:
     (out / "toy/notes.txt").write_text("my work")
 
 
-def user_adds_what_verify_does_not_see(out: Path) -> None:
+def user_adds_a_repository(out: Path) -> None:
     (out / ".git").mkdir()
     (out / ".git/config").write_text("my work")
 
@@ -118,10 +124,10 @@ def user_adds_compiled_python(out: Path) -> None:
     (out / "toy/only.pyc").write_bytes(b"my work")
 
 
-CHANGED = (
-    user_changes_a_file,
+CHANGED = (user_changes_a_file, user_takes_a_name_of_the_new_tree)
+ADDED = (
     user_adds_a_file,
-    user_adds_what_verify_does_not_see,
+    user_adds_a_repository,
     user_adds_a_file_in_a_cache,
     user_adds_compiled_python,
 )
@@ -148,6 +154,34 @@ def test_a_tree_that_the_user_changed_is_kept_beside(
     (aside,) = tmp_path.glob("out.changed-*")
     assert contents(aside) == before
     assert str(aside) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("act", ADDED)
+@pytest.mark.parametrize("how", ["apply", "revert"])
+def test_what_the_user_added_keeps_its_place(tree: Path, tmp_path: Path, act, how: str, capsys) -> None:
+    out = tmp_path / "out"
+    apply(UPSTREAM, [rule()], tree, out)
+    fresh = contents(out)
+    act(out)
+    mine = {name: text for name, text in contents(out).items() if name not in fresh}
+    assert list(mine.values()) == [b"my work"]
+    apply(UPSTREAM, [rule()], tree, out) if how == "apply" else revert(out)
+    found = contents(out)
+    assert mine.items() <= found.items() and found.keys() - mine.keys() <= fresh.keys()
+    assert sorted(os.listdir(tmp_path)) == ["out", "upstream"]
+    assert "keeps what is not upstream's" in capsys.readouterr().err
+
+
+def test_what_the_user_added_stays_if_the_same_tree_was_changed(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    apply(UPSTREAM, [rule()], tree, out)
+    user_changes_a_file(out)
+    (out / "checkpoints").mkdir()
+    (out / "checkpoints/step").write_text("hours")
+    apply(UPSTREAM, [rule()], tree, out)
+    assert (out / "checkpoints/step").read_text() == "hours"
+    (aside,) = tmp_path.glob("out.changed-*")
+    assert (aside / "toy/engine.py").read_text() == "my work" and not (aside / "checkpoints").exists()
 
 
 def test_an_unchanged_tree_is_replaced_and_an_empty_folder_filled(tree: Path, tmp_path: Path) -> None:
@@ -563,11 +597,12 @@ def test_a_pipe_in_a_patched_tree_is_not_read(tree: Path, tmp_path: Path, comman
     """Reading a pipe would wait for ever, so a child process tries."""
     out = tmp_path / "out"
     apply(UPSTREAM, [rule()], tree, out)
-    os.mkfifo(out / "pipe")
+    (out / "toy/engine.py").unlink()
+    os.mkfifo(out / "toy/engine.py")
     words = [sys.executable, "-m", "patches", command, str(out)]
     answer = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=20)
     assert answer.returncode == 1
-    assert "pipe is neither a file nor a folder nor a link" in answer.stderr
+    assert "engine.py is neither a file nor a folder nor a link" in answer.stderr
 
 
 @pytest.mark.parametrize("text", ["\ud800", "\x1b[2J", "a\nb", 3, None])
@@ -592,7 +627,7 @@ def test_a_full_disk_is_one_line(tree: Path, tmp_path: Path) -> None:
     """A limit on the size of files simulates the full disk. It gives the same error in the same call."""
     info = tree / "megatron/core/package_info.py"
     info.parent.mkdir(parents=True)
-    info.write_text("MAJOR = 0\nMINOR = 12\nPATCH = 9\n")
+    info.write_text("MAJOR = 0\nMINOR = 99\nPATCH = 0\n")
     (tree / "large").write_bytes(b"x" * 2_000_000)
     program = (
         "import resource, signal, sys; from patches.__main__ import main; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "

@@ -3,12 +3,13 @@
 import hashlib
 import os
 import shutil
+from dataclasses import replace as replace_in
 from pathlib import Path
 
 import pytest
 
-from patches import MANIFEST, Patch, PatchError, Upstream, apply, discover, upstreams, verify
-from patches.__main__ import main
+from patches import MANIFEST, Patch, PatchError, Upstream, added, apply, discover, upstreams, verify
+from patches.__main__ import main, newer_words
 from patches.edits import chain, codemod, insert_after, replace
 
 ENGINE = "import math\n\n\ndef speed(x):\n    return math.sqrt(x)  # fast\n"
@@ -165,7 +166,6 @@ def test_verify_finds_every_kind_of_damage(tree: Path, tmp_path: Path) -> None:
 
     damage("missing toy/engine.py", lambda: (out / "toy/engine.py").unlink())
     damage("changed toy/engine.py", lambda: (out / "toy/engine.py").write_text("x"))
-    damage("new toy/more.py", lambda: (out / "toy/more.py").write_text("x"))
     damage("not a complete tree", lambda: (out / MANIFEST).unlink())
     damage("cannot be read", lambda: (out / MANIFEST).write_text((good / MANIFEST).read_text()[:50]))
     shutil.rmtree(out)
@@ -173,6 +173,34 @@ def test_verify_finds_every_kind_of_damage(tree: Path, tmp_path: Path) -> None:
     (out / "toy/__pycache__").mkdir()
     (out / "toy/__pycache__/engine.cpython-311.pyc").write_bytes(b"")
     verify(out)
+
+
+def test_what_a_run_adds_is_listed_and_no_damage(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    apply(UPSTREAM, [rule()], tree, out)
+    assert added(out) == []
+    (out / "dataset/deep").mkdir(parents=True)
+    (out / "dataset/deep/text.bin").write_bytes(b"x")
+    (out / "toy/log.txt").write_text("x")
+    os.mkfifo(out / "toy/pipe")  # reading it would never end
+    (out / "weights").symlink_to("/large/disk")
+    assert added(out) == ["dataset/", "toy/log.txt", "toy/pipe", "weights"]
+    verify(out)
+
+
+def test_versions_after_the_known_ones(tree: Path, tmp_path: Path, capsys) -> None:
+    """They are accepted if the upstream says so. A rule that ends earlier is not tried, and one that drifted is named."""
+    (tree / "toy/version.txt").write_text("2.1\n")
+    newer = replace_in(UPSTREAM, newer=True)
+    with pytest.raises(PatchError, match="holds toy 2.1"):
+        apply(UPSTREAM, [rule()], tree, tmp_path / "out")
+    manifest = apply(newer, [rule(), rule(id="old", target="none.py", before="1.9")], tree, tmp_path / "out")
+    assert [one["id"] for one in manifest["patches"]] == ["speed"] and manifest["drifted"] == []
+    assert "all rules of the newest one fit" in newer_words(verify(tmp_path / "out"))
+    (tree / "toy/engine.py").write_text(ENGINE + "# more\n")
+    manifest = apply(newer, [rule()], tree, tmp_path / "out")
+    assert manifest["patches"] == [] and manifest["drifted"] == ["speed"]
+    assert "left out: speed" in newer_words(manifest)
 
 
 def test_edits() -> None:
