@@ -178,16 +178,15 @@ class Generator:
         return f"<torch._C.Generator object at {id(self):#x}>"
 
     def __reduce__(self):
-        return _restored, (str(self._device), bytes(self.get_state().tolist()))
+        offset = getattr(self._stream, "_offset", None)  # a stream on the host has none, as in PyTorch
+        return Generator, (self._device,), (self.initial_seed(), offset, self.get_state())
+
+    def __setstate__(self, state: tuple) -> None:
+        """Continue from what ``__reduce__`` of this package or of PyTorch returned: seed, offset and the whole state."""
+        self.set_state(state[2])
 
 
-Generator.__module__ = "torch"
-
-
-def _restored(device: str, state: bytes) -> Generator:
-    generator = Generator(device)
-    generator.set_state(t.tensor(list(state), dtype=ALL["uint8"]))
-    return generator
+Generator.__module__ = "torch._C"
 
 
 @functools.cache

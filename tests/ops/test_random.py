@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 
 import pytest
@@ -41,8 +42,19 @@ def test_generators_are_independent():
     assert isinstance(g.seed(), int) and g.initial_seed() != 11
 
 
-def test_generator_is_pickled_with_its_state():
+def test_generator_is_pickled_with_its_state(torch_by_name):
+    """As PyTorch does it, so that both read each other's files, with weights_only too."""
+    assert torch._C.Generator is torch.Generator and torch.Generator.__module__ == "torch._C"
     g = torch.Generator().manual_seed(5)
+    build, (device,), (seed, offset, state) = g.__reduce__()
+    assert (build, device.type, seed, offset, state.shape) == (torch.Generator, "cpu", 5, None, (5056,))
+    file = io.BytesIO()
+    torch.save(g, file)
+    with pytest.raises(pickle.UnpicklingError, match="Generator"):
+        torch.load(io.BytesIO(file.getvalue()), weights_only=True)
+    with torch.serialization.safe_globals([torch._C.Generator]):
+        loaded = torch.load(io.BytesIO(file.getvalue()), weights_only=True)
+    assert torch.rand(3, generator=loaded).tolist() == torch.rand(3, generator=copy.deepcopy(g)).tolist()
     torch.rand(3, generator=g)
     again = pickle.loads(pickle.dumps(g))
     assert torch.rand(3, generator=again).tolist() == torch.rand(3, generator=g).tolist()
