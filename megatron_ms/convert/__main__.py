@@ -10,9 +10,11 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from patches import PatchError
+from patches.rules import number
 
 from .. import locks
 from . import environment, job, llm_job, packages, places, scenario, shell, sources, upstream
@@ -23,15 +25,19 @@ Sets everything up and converts Megatron Core so that it trains on MindSpore.
 
 Without options, the command creates .venv with the project and its pinned dependencies, builds the CPU kernels,
 downloads megatron-core==0.12.1 from the package index, checks its hash, applies the rules of patches/ to a copy, and
-writes OUTPUT/megatron (with manifest.json) and OUTPUT/env.sh. With --train it also preprocesses the bundled text and
+writes OUTPUT/megatron (with manifest.json) and OUTPUT/core/env.sh. With --train it also preprocesses the bundled text and
 trains a small GPT with a plain PyTorch script. With llm --train it trains a small Qwen2.5 with MindSpeed-LLM's
 pretrain_gpt.py on two processes.
 
 Scenarios:
-  core   Megatron Core, as described above (the default)
-  llm    Megatron-LM, MindSpeed and MindSpeed-LLM from git at pinned commits, in OUTPUT/llm, and the Python
-         packages that they import, in OUTPUT/packages (600 MB)
-  rl     the same and MindSpeed-RL, in OUTPUT/rl (its dependencies vllm and ray need NPUs and are not installed)
+  core   Megatron Core, as described above (the default). --release 0.16.1 or 0.19.0: in OUTPUT/core-RELEASE, from its
+         wheel, or from git where it has none for this Python. 0.19.0 needs Python 3.12
+  llm    Megatron-LM, MindSpeed and MindSpeed-LLM 26.1.0 from git at pinned commits, in OUTPUT/llm, and the Python
+         packages that they import (600 MB). --release 2.3.0: in OUTPUT/llm-2.3.0
+  rl     the same of release 2.3.0 and MindSpeed-RL, in OUTPUT/rl (vllm and ray need NPUs and are not installed)
+
+Conversions live side by side. Each has its own env.sh (OUTPUT/llm/env.sh); OUTPUT/env.sh is the one made last, and
+--list shows them all. Files that runs write into a tree are yours, and stay there when the tree is converted again.
 
 Running the command again skips steps that are already done and repairs an incomplete earlier run.
 """
@@ -79,6 +85,17 @@ def parse_args(arguments: list[str] | None) -> argparse.Namespace:
         help="the set of upstreams to convert (default: core)",
     )
     parser.add_argument(
+        "--release",
+        metavar="NUMBER",
+        help="the release to convert: "
+        + "; ".join(
+            f"{name} {', '.join(release.number for release in releases)}"
+            for name, releases in sources.SCENARIOS.items()
+        )
+        + " (default: the first)",
+    )
+    parser.add_argument("--list", action="store_true", help="show the conversions in the output folder")
+    parser.add_argument(
         "--source",
         action="append",
         default=[],
@@ -90,9 +107,7 @@ def parse_args(arguments: list[str] | None) -> argparse.Namespace:
         action="store_true",
         help="write nothing; check whether everything is up to date (exit code 1 if not)",
     )
-    parser.add_argument(
-        "--offline", action="store_true", help="use only sources that are in the cache (llm, rl)"
-    )
+    parser.add_argument("--offline", action="store_true", help="use only sources that are in the cache")
     parser.add_argument(
         "--cache", type=_folder, metavar="DIR", help="folder for git sources (default: OUTPUT/sources)"
     )
@@ -112,6 +127,8 @@ def parse_args(arguments: list[str] | None) -> argparse.Namespace:
     if args.scenario == "rl" and args.train:
         parser.error("--train works with the scenarios core and llm only")
     args.checkout = Path(args.source[0]) if args.scenario == "core" and args.source else None
+    if args.checkout is not None and args.release:
+        parser.error("--source of the scenario core is a release of its own: leave out --release")
     return args
 
 
@@ -119,6 +136,9 @@ def main(arguments: list[str] | None = None) -> int:
     args = parse_args(arguments)
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
+        if args.list:
+            return _list(args)
+        _use_right_python(args, sys.argv[1:] if arguments is None else arguments)
         if args.check:
             return _check(args)
         (convert if args.scenario == "core" else convert_scenario)(args)
@@ -139,6 +159,20 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def _use_right_python(args: argparse.Namespace, words: list[str]) -> None:
+    """Starts the command again with a Python that the release accepts, if this one is none."""
+    if args.checkout is not None:
+        stated, what = upstream.python_of(args.checkout), f"the Megatron-LM in {args.checkout}"
+    else:
+        release = sources.release_of(args.scenario, args.release)
+        stated, what = release.python, f"release {release.number} of the scenario {args.scenario}"
+    other = environment.python_for(stated, what)
+    if other is not None:
+        start = Path(__file__).with_name("start.py")
+        sys.stdout.flush()
+        os.execv(other, [other, str(start), *words])
+
+
 def convert(args: argparse.Namespace) -> None:
     """Runs all steps of the scenario core in order. Cheap checks come before anything is installed."""
     began = time.monotonic()
@@ -149,39 +183,57 @@ def convert(args: argparse.Namespace) -> None:
         places.check_output(output, {"--source": args.checkout})
     else:
         places.check_output(output, {})
+    work = _core(args, output)
+    wheel = upstream.wheel_of(work.release)
     check_writable(output)
     places.claim(output)
     with _alone(output):
         logs = output / "logs"
         if not environment.PYTHON.exists():
             environment.check_compiler()  # checked before the downloads, to fail early
-        extras = ("megatron", "dist", *(("test", "hf", "toolkit") if args.tests else ()))
+        newer = ("megatron-newer",) if upstream.is_newer(work.version) else ()
+        extras = ("megatron", "dist", *newer, *(("test", "hf", "toolkit") if args.tests else ()))
         console = Console(total=3 + (args.checkout is None) + 2 * args.train)
+        work.home.mkdir(exist_ok=True)
         console.step("Python environment", lambda progress: environment.prepare_venv(extras, logs, progress))
         console.step("CPU kernels", lambda progress: environment.build_kernels(logs, progress))
-        if args.checkout is None:
-            downloads = output / "downloads"
-            console.step(
-                f"Download {upstream.MEGATRON_CORE.requirement}",
-                lambda progress: upstream.fetch_wheel(downloads, logs, progress),
-            )
-            console.step(
-                "Convert Megatron Core", lambda progress: upstream.convert_wheel(output, logs, progress)
-            )
-        else:
+        if args.checkout is not None:
             console.step(
                 f"Convert {args.checkout}",
-                lambda progress: upstream.convert_checkout(args.checkout, output, logs, progress),
+                lambda progress: upstream.convert_checkout(args.checkout, work.home, logs, progress),
             )
-        env = shell.write_env(output)
+        elif wheel is not None:
+            downloads = output / "downloads"
+            console.step(
+                f"Download {wheel.requirement}",
+                lambda progress: upstream.fetch_wheel(downloads, logs, progress, wheel),
+            )
+            console.step(
+                "Convert Megatron Core",
+                lambda progress: upstream.convert_wheel(work.home, downloads, logs, progress, wheel),
+            )
+        else:
+            (source,) = work.release.sources
+            console.step(
+                f"Fetch {source.name} {source.ref}",
+                lambda progress: sources.fetch(source, work.cache, args.offline),
+            )
+            console.step(
+                "Convert Megatron Core",
+                lambda progress: upstream.convert_git(source, work.cache, work.home, logs, progress),
+            )
+        megatron = work.home / "megatron"
+        env = shell.write_env(work.env, megatron=megatron, triton=upstream.is_newer(work.version))
+        shell.record(work.env, work.version, {"Megatron Core": megatron})
         if args.train:
             console.step(
                 "Tokenizer and data set",
-                lambda progress: job.preprocess(output / "megatron", output / "train", logs, progress),
+                lambda progress: job.preprocess(megatron, work.home / "train", logs, progress),
             )
-            console.step("Train a GPT", lambda progress: job.train(output, progress))
-    if not args.tests:
-        _farewell(args, output, env, time.monotonic() - began)
+            console.step("Train a GPT", lambda progress: job.train(work.home, logs, progress))
+    if not args.tests:  # which must not change what the user has chosen
+        shell.choose(output, env)
+        _farewell(args, work.home, env, time.monotonic() - began)
 
 
 def convert_scenario(args: argparse.Namespace) -> None:
@@ -213,14 +265,44 @@ def convert_scenario(args: argparse.Namespace) -> None:
         )
         console.step(
             "Python packages that they import",
-            lambda progress: packages.install(output, work.cache, logs, progress, work.offline),
+            lambda progress: packages.install(output, work.release, work.cache, logs, progress, work.offline),
         )
         trees = [work.tree(source) for source in reversed(work.sources)]
-        env = shell.write_env(output, trees, output / packages.FOLDER, device="npu")
+        env = shell.write_env(work.home, trees, packages.folder_of(output, work.release), device="npu")
+        shell.record(
+            work.home, work.release.number, {source.name: work.tree(source) for source in work.sources}
+        )
         if args.train:
             console.step("Tokenizer and data set", lambda progress: llm_job.preprocess(work, logs, progress))
             console.step("Train a Qwen2.5", lambda progress: llm_job.train(work, logs, progress))
+    shell.choose(output, env)
     _farewell_scenario(args, work, env, time.monotonic() - began)
+
+
+@dataclass(frozen=True)
+class Core:
+    """The settings of one run of the scenario core.
+
+    home: receives the tree. env: receives env.sh. cache: holds git sources. version: that of the tree.
+    """
+
+    release: sources.Release
+    home: Path
+    env: Path
+    cache: Path
+    version: str
+
+
+def _core(args: argparse.Namespace, output: Path) -> Core:
+    """The default release and checkouts of its line are in the output folder itself, others in a folder of their own."""
+    release = sources.release_of("core", args.release)
+    version = release.number if args.checkout is None else upstream.check_source(args.checkout)
+    default = sources.release_of("core").number
+    same = number(version)[:2] == number(default)[:2]
+    name = sources.folder_of("core", default if same else version)
+    home = output if same else output / name
+    cache = places.clean_path(args.cache or output / "sources", "--cache")
+    return Core(release, home, output / name, cache, version)
 
 
 def _output(args: argparse.Namespace) -> Path:
@@ -232,21 +314,32 @@ def _output(args: argparse.Namespace) -> Path:
 
 
 def _work(args: argparse.Namespace, output: Path) -> scenario.Run:
+    release = sources.release_of(args.scenario, args.release)
     return scenario.Run(
         args.scenario,
         output,
         places.clean_path(args.cache or output / "sources", "--cache"),
-        sources.parse_locals(args.source, args.scenario),
+        sources.parse_locals(args.source, args.scenario, release),
         args.offline,
         packages=True,
+        number=release.number,
     )
+
+
+def _list(args: argparse.Namespace) -> int:
+    """Runs --list. Writes nothing."""
+    output = _output(args)
+    found = shell.listed(output)
+    print("\n".join(found) if found else f"{output} has no conversion yet: bash auto_convert.sh --help")
+    return 0
 
 
 def _check(args: argparse.Namespace) -> int:
     """Runs --check: returns 0 if everything is current, else prints the reasons and returns 1. Writes nothing."""
     output = _output(args)
     if args.scenario == "core":
-        found = upstream.why_stale(output, args.checkout)
+        work = _core(args, output)
+        found = upstream.why_stale(work.home, work.release, args.checkout)
     else:
         found = scenario.check(_work(args, output))
     print("\n".join(found) if found else f"{args.scenario}: everything in {output} is current")
@@ -288,7 +381,7 @@ def _farewell_scenario(args: argparse.Namespace, work: scenario.Run, env: Path, 
     print(f"\nDone in {seconds:.0f} s.\n")
     for source in work.sources:
         print(f"  {source.name:<14} {_short(work.tree(source))}")
-    print(f"  sources        {_short(work.output / work.scenario / scenario.LOCK)}")
+    print(f"  sources        {_short(work.home / scenario.LOCK)}")
     folder = llm_job.folder_of(work)
     if args.train:
         loss = llm_job.losses(work)
@@ -310,13 +403,13 @@ def _farewell_scenario(args: argparse.Namespace, work: scenario.Run, env: Path, 
         print("  bash auto_convert.sh llm --train      train a small Qwen2.5 (about two minutes)")
 
 
-def _farewell(args: argparse.Namespace, output: Path, env: Path, seconds: float) -> None:
+def _farewell(args: argparse.Namespace, home: Path, env: Path, seconds: float) -> None:
     print(f"\nDone in {seconds:.0f} s.\n")
     print(
-        f"  converted Megatron   {_short(output / 'megatron')}  (manifest.json lists every file and every rule)"
+        f"  converted Megatron   {_short(home / 'megatron')}  (manifest.json lists every file and every rule)"
     )
     if args.train:
-        folder, loss = output / "train" / "gpt", job.losses(output)
+        folder, loss = home / "train" / "gpt", job.losses(home)
         print(
             f"  loss                 {loss['first']:.3f} in the first iteration, {loss['last']:.3f} over the last 10, "
             f"{loss['validation']:.3f} on validation; a uniform guess has {loss['uniform']:.3f}"
@@ -325,16 +418,16 @@ def _farewell(args: argparse.Namespace, output: Path, env: Path, seconds: float)
             f"  curve                {_short(folder / 'loss.png')}, TensorBoard events in {_short(folder / 'tensorboard')}"
         )
         print(f"  checkpoint           {_short(folder / 'checkpoint.pt')}  (PyTorch's torch.load reads it)")
-        print(f"  tokenizer and data   {_short(output / 'train')}/shakespeare.{{model,bin,idx}}")
+        print(f"  tokenizer and data   {_short(home / 'train')}/shakespeare.{{model,bin,idx}}")
     print("\nWhat to try next:")
     print(f"  source {_short(env)}      then python script.py and torchrun find torch and megatron")
     if args.train:
         script = _short(job.TRAIN)
         print(
-            f"  python {script} --data-prefix {_short(output / 'train' / 'shakespeare')} \\\n"
-            f"      --save {_short(output / 'train' / 'gpt')} --train-iters 400      continue training (after the command above)"
+            f"  python {script} --data-prefix {_short(home / 'train' / 'shakespeare')} \\\n"
+            f"      --save {_short(home / 'train' / 'gpt')} --train-iters 400      continue training (after the command above)"
         )
-        print(f"  tensorboard --logdir {_short(output / 'train' / 'gpt' / 'tensorboard')}")
+        print(f"  tensorboard --logdir {_short(home / 'train' / 'gpt' / 'tensorboard')}")
     else:
         print("  bash auto_convert.sh --train      train a small GPT (about two minutes)")
     print(

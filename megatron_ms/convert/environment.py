@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import re
 import shutil
@@ -16,7 +17,23 @@ from patches.tree import keep_aside
 
 from .steps import ROOT, ChildError, ConvertError, Progress, Stamp, digest, run
 
-VENV = ROOT / ".venv"
+# MindSpore 2.10 has wheels for more versions; these are proven.
+PYTHONS = ((3, 11), (3, 12))
+
+
+def _venv() -> Path:
+    """The environment for this Python: .venv, or beside a .venv of another Python .venv-3.12."""
+    plain = ROOT / ".venv"
+    try:
+        stated = re.search(r"^version\s*=\s*(\d+)\.(\d+)", (plain / "pyvenv.cfg").read_text(), re.MULTILINE)
+    except (OSError, UnicodeDecodeError):
+        return plain  # it is absent or broken, and will be made
+    if stated is None or tuple(map(int, stated.groups())) == sys.version_info[:2]:
+        return plain
+    return ROOT / f".venv-{sys.version_info[0]}.{sys.version_info[1]}"
+
+
+VENV = _venv()
 PYTHON = VENV / "bin" / "python"
 _MARK = "msadapter-extras.json"
 _NO_NETWORK = re.compile(
@@ -62,21 +79,62 @@ def clean_environment() -> dict[str, str]:
     return kept | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONUNBUFFERED": "1"}
 
 
+def accepted_pythons(stated: str) -> list[tuple[int, ...]]:
+    """Those of PYTHONS that a release accepts, which states its Python as ">=3.10,<3.13"."""
+    compare = {
+        ">=": operator.ge,
+        "<=": operator.le,
+        "==": operator.eq,
+        "!=": operator.ne,
+        ">": operator.gt,
+        "<": operator.lt,
+    }
+    found = re.findall(r"(>=|<=|==|!=|>|<)\s*(\d+)\.(\d+)", stated)
+    conditions = [(compare[sign], (int(major), int(minor))) for sign, major, minor in found]
+    return [python for python in PYTHONS if all(holds(python, limit) for holds, limit in conditions)]
+
+
+def python_for(stated: str, what: str) -> str | None:
+    """None if this Python will do for a release that states `stated`; else the path of one that will.
+
+    Raises:
+        ConvertError: there is none on PATH, or the user has named this one by the variable PYTHON.
+    """
+    accepted = accepted_pythons(stated)
+    if sys.version_info[:2] in accepted:
+        return None
+    names = [f"python{major}.{minor}" for major, minor in accepted]
+    if not names:
+        known = " and ".join(f"{major}.{minor}" for major, minor in PYTHONS)
+        raise ConvertError(f"{what} needs Python {stated}, and msadapter is proven with Python {known}")
+    for name in names if not os.environ.get("PYTHON") else ():
+        path = shutil.which(name)
+        if path and not subprocess.run([path, "-c", ""], capture_output=True, timeout=60).returncode:
+            return path
+    raise ConvertError(
+        f"{what} needs Python {stated}, and this is {sys.version.split()[0]} ({sys.executable}); no other one is found as "
+        f"{' or '.join(names)}. On Debian: apt install {names[0]} {names[0]}-venv {names[0]}-dev; "
+        f"or set its path: PYTHON=/path/{names[0]}"
+    )
+
+
 def check_python() -> None:
-    """Raises ConvertError unless this is Python 3.11 with C headers and the modules to make a virtual environment."""
-    if sys.version_info[:2] != (3, 11):
-        raise ConvertError(f"Python 3.11 is needed, but this is {sys.version.split()[0]}")
+    """Raises ConvertError unless this is a Python of PYTHONS with C headers and the modules for a virtual environment."""
+    name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    if sys.version_info[:2] not in PYTHONS:
+        known = " or ".join(f"{major}.{minor}" for major, minor in PYTHONS)
+        raise ConvertError(f"Python {known} is needed, but this is {sys.version.split()[0]}")
     include = Path(sysconfig.get_paths()["include"])
     if not (include / "Python.h").is_file():
         raise ConvertError(
-            f"Python's C headers are missing ({include}/Python.h). On Debian: apt install python3.11-dev"
+            f"Python's C headers are missing ({include}/Python.h). On Debian: apt install {name}-dev"
         )
     try:
         import ensurepip  # noqa: F401  (Debian ships it in a package of its own)
         import venv  # noqa: F401
     except ImportError:
         raise ConvertError(
-            "this Python cannot make virtual environments. On Debian: apt install python3.11-venv"
+            f"this Python cannot make virtual environments. On Debian: apt install {name}-venv"
         ) from None
 
 
@@ -102,7 +160,14 @@ def pinned(extras: tuple[str, ...]) -> dict[str, str]:
     requirements = list(project["dependencies"])
     for extra in extras:
         requirements += project["optional-dependencies"][extra]
-    return dict(requirement.split("==", 1) for requirement in requirements)
+    found: dict[str, str] = {}
+    for requirement in requirements:
+        if own := re.fullmatch(r"msadapter\[([\w-]+)\]", requirement):
+            found |= pinned((own[1],))
+        else:
+            name, version = requirement.split("==", 1)
+            found[name] = version
+    return found
 
 
 def prepare_venv(extras: tuple[str, ...], logs: Path, progress: Progress) -> bool:
@@ -111,11 +176,12 @@ def prepare_venv(extras: tuple[str, ...], logs: Path, progress: Progress) -> boo
     extras = tuple(sorted(set(extras) | set(_extras_of(stamp))))
     state = _inspect(extras)
     key = digest(json.dumps([extras, pinned(extras), str(ROOT), sys.version]))
-    if state == {"python": [3, 11], "absent": [], "damaged": []} and Stamp(
-        VENV / "msadapter-stamp.json"
-    ).holds(key):
+    ours = list(sys.version_info[:2])
+    if state == {"python": ours, "absent": [], "damaged": []} and Stamp(VENV / "msadapter-stamp.json").holds(
+        key
+    ):
         return False
-    if state is None or state["damaged"] or state["python"] != [3, 11]:
+    if state is None or state["damaged"] or state["python"] != ours:
         _make_room(progress)
         _create_venv(logs, progress)
     command: list[str | Path] = [

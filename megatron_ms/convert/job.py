@@ -37,7 +37,7 @@ def preprocess(megatron: Path, folder: Path, logs: Path, progress: Progress) -> 
     return True
 
 
-def train(output: Path, progress: Progress) -> bool:
+def train(output: Path, logs: Path, progress: Progress) -> bool:
     """Trains in output/train/gpt, which receives checkpoint, losses, curve and events. Resumes an interrupted run."""
     folder = output / "train" / "gpt"
     results = [folder / name for name in ("checkpoint.pt", "losses.json", "loss.png")]
@@ -50,7 +50,7 @@ def train(output: Path, progress: Progress) -> bool:
     try:
         run(
             train_command(output),
-            output / "logs" / "train.log",
+            logs / "train.log",
             environment=job_environment(output / "megatron"),
             show=True,
         )

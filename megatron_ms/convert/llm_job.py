@@ -17,7 +17,7 @@ PLOT = ROOT / "megatron_ms" / "examples" / "plot_log.py"
 
 def folder_of(work: Run) -> Path:
     """The folder for data, checkpoints and curves."""
-    return work.output / f"train-{work.scenario}"
+    return work.output / f"train-{work.name}"
 
 
 def megatron_of(work: Run) -> Path:
@@ -34,14 +34,14 @@ def train(work: Run, logs: Path, progress: Progress) -> bool:
     place = folder_of(work) / "qwen25"
     results = [place / name for name in ("losses.json", "loss.png", "latest_checkpointed_iteration.txt")]
     stamp = Stamp(folder_of(work) / "qwen25.json")
-    lock = (work.output / work.scenario / LOCK).read_text(encoding="utf-8")
+    lock = (work.home / LOCK).read_text(encoding="utf-8")
     key = digest(SCRIPT, lock, job.data_key(megatron_of(work)))
     if stamp.holds(key):
         return False
     job.forget_other_run(place, key)
     words = ["bash", str(SCRIPT), str(folder_of(work) / "shakespeare"), str(place)]
     environment = {name: value for name, value in clean_environment().items() if name != "MSADAPTER_SHELL"}
-    shell = f". {shlex.quote(str(work.output / 'env.sh'))} && exec {shlex.join(words)}"
+    shell = f". {shlex.quote(str(work.home / 'env.sh'))} && exec {shlex.join(words)}"
     log = logs / "train-qwen25.log"
     try:
         output = run(["bash", "-c", shell], log, progress, environment)

@@ -16,30 +16,43 @@ from patches.tree import digest as content_sha256
 from patches.tree import keep_aside
 
 from .environment import PYTHON, clean_environment, pip_words
+from .sources import Release
 from .steps import ROOT, ChildError, ConvertError, Progress, digest, run, write_atomically
 
-REQUIREMENTS = ROOT / "megatron_ms" / "convert" / "requirements-llm.txt"
-FOLDER = "packages"
+LISTS = ROOT / "megatron_ms" / "convert"
 
 
-def pins() -> list[str]:
+def requirements(release: Release) -> Path:
+    """The file that lists the packages of a release."""
+    return LISTS / f"requirements-{release.packages}.txt"
+
+
+def folder_of(output: Path, release: Release) -> Path:
+    """The folder of the packages. Releases with the same list share it."""
+    return output / f"packages-{release.packages}"
+
+
+def pins(release: Release) -> list[str]:
     """The requirements "name==version", one per line of the file."""
-    lines = (line.split("#")[0].strip() for line in REQUIREMENTS.read_text(encoding="utf-8").splitlines())
+    text = requirements(release).read_text(encoding="utf-8")
+    lines = (line.split("#")[0].strip() for line in text.splitlines())
     return [line for line in lines if line]
 
 
-def why_stale(output: Path) -> str:
+def why_stale(output: Path, release: Release) -> str:
     """Why the packages must be installed again; "" if they are the pinned ones and complete."""
-    folder = output / FOLDER
+    folder = folder_of(output, release)
     if not folder.exists():
         return "Python packages: not installed yet"
-    recorded = _recorded(output)
+    recorded = _recorded(folder)
     if recorded.get("files") != _files_of(folder):
         return f"Python packages: files in {folder} are missing, new or of another size"
-    return "" if recorded.get("pins") == _pinned() else "Python packages: the list has changed since"
+    return "" if recorded.get("pins") == _pinned(release) else "Python packages: the list has changed since"
 
 
-def install(output: Path, cache: Path, logs: Path, progress: Progress, offline: bool = False) -> bool:
+def install(
+    output: Path, release: Release, cache: Path, logs: Path, progress: Progress, offline: bool = False
+) -> bool:
     """Downloads the wheels into the cache and unpacks them into a folder. Returns False if the folder is current.
 
     The folder appears complete, by a rename. A folder that was changed since it was written is renamed, not deleted.
@@ -47,16 +60,16 @@ def install(output: Path, cache: Path, logs: Path, progress: Progress, offline: 
     Raises:
         ConvertError: a wheel is neither in the cache nor on the package index.
     """
-    if not why_stale(output):
+    if not why_stale(output, release):
         return False
-    wheels, folder = cache / "wheels", output / FOLDER
+    wheels, folder = cache / "wheels", folder_of(output, release)
     pip: list[str | Path] = [PYTHON, "-m", "pip", "--no-input"]
     from_cache: list[str | Path] = (
         ["--no-index", "--find-links", wheels] if offline else ["--find-links", wheels]
     )
-    wanted: list[str | Path] = ["--no-deps", "--only-binary=:all:", "--requirement", REQUIREMENTS]
+    wanted: list[str | Path] = ["--no-deps", "--only-binary=:all:", "--requirement", requirements(release)]
     wheels.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{FOLDER}.", suffix=".part", dir=output))
+    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=output))
     beside.chmod(0o755)
     try:
         run(
@@ -88,25 +101,29 @@ def install(output: Path, cache: Path, logs: Path, progress: Progress, offline: 
             pip_words(error, "the packages of the upstreams could not be installed") + hint
         ) from None
     if os.path.lexists(folder):
-        if folder.is_symlink() or _recorded(output).get("contents") != _contents_of(folder):
+        if folder.is_symlink() or _recorded(folder).get("contents") != _contents_of(folder):
             keep_aside(folder)
         else:
             shutil.rmtree(folder)
     os.rename(beside, folder)
-    recorded = {"pins": _pinned(), "files": _files_of(folder), "contents": _contents_of(folder)}
-    write_atomically(output / f"{FOLDER}.json", json.dumps(recorded, indent=1) + "\n")
+    recorded = {"pins": _pinned(release), "files": _files_of(folder), "contents": _contents_of(folder)}
+    write_atomically(_record_of(folder), json.dumps(recorded, indent=1) + "\n")
     return True
 
 
-def _recorded(output: Path) -> dict:
+def _record_of(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.json")
+
+
+def _recorded(folder: Path) -> dict:
     try:
-        return dict(json.loads((output / f"{FOLDER}.json").read_text(encoding="utf-8")))
+        return dict(json.loads(_record_of(folder).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return {}  # an unreadable file is treated as missing, so the step is done again
 
 
-def _pinned() -> str:
-    return digest("\n".join(pins()), sys.version)
+def _pinned(release: Release) -> str:
+    return digest("\n".join(pins(release)), sys.version)
 
 
 def _contents_of(folder: Path) -> str:

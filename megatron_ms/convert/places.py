@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -16,10 +17,14 @@ from .steps import ROOT, ConvertError
 MARK = ".lock"
 _MARK_TEXT = "This folder is an output of auto_convert.sh, which writes and replaces files in it.\n"
 # The names that a run writes into its output folder. In a folder without our mark, such a name belongs to the user.
-_OURS = (
-    *("megatron", "env.sh", "logs", "downloads", "sources", "train", MARK),
-    *("llm", "rl", "packages", "packages.json", "train-llm", "train-rl"),
+_OURS = re.compile(
+    rf"megatron|env\.sh|logs|downloads|sources|train|{re.escape(MARK)}|"
+    rf"(packages|train)(-(llm|rl)(-\d[\w.]*)?)?(\.json)?|(core|llm|rl)(-\d[\w.]*)?"
 )
+
+
+def _ours_in(output: Path) -> list[str]:
+    return sorted(name for name in os.listdir(output) if _OURS.fullmatch(name)) if output.is_dir() else []
 
 
 def clean_path(path: Path, what: str) -> Path:
@@ -52,7 +57,7 @@ def check_output(output: Path, others: Mapping[str, Path]) -> None:
     others: the option with which the user named a folder -> its path.
     """
     _check_place(output, f"the output folder {output}", others)
-    for name in _OURS:
+    for name in _ours_in(output):
         if (output / name).is_symlink():
             _check_place(output / name, f"{output / name}, a link to {resolved(output / name)},", others)
 
@@ -85,7 +90,8 @@ def _project_folders() -> list[str]:
     """The folders of the clone that belong to the project itself, not to its output."""
     plain = {".git", ".venv", "benchmarks", "docs", "megatron_ms", "tests"}
     packages = {path.parent.name for path in ROOT.glob("*/__init__.py")}
-    return sorted(plain | packages)
+    environments = {path.name for path in ROOT.glob(".venv-*")}
+    return sorted(plain | packages | environments)
 
 
 def claim(output: Path) -> None:
@@ -105,7 +111,7 @@ def claim(output: Path) -> None:
         ours = False
     if ours:
         return
-    taken = [name for name in _OURS if os.path.lexists(output / name)]
+    taken = _ours_in(output)
     if taken:
         raise ConvertError(
             f"{output} contains {', '.join(taken)}, which auto_convert.sh did not write and would have to replace: "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 import threading
 from collections.abc import Mapping
@@ -14,20 +13,18 @@ from pathlib import Path
 
 from patches import PatchError, discover, verify
 from patches.manager import read_manifest
-from patches.tree import keep_aside
 
 from . import packages
-from .sources import SCENARIOS, GitSource, export, fetch
+from .sources import GitSource, Release, export, fetch, folder_of, release_of
 from .steps import ROOT, ConvertError, Progress, digest, write_atomically
 from .upstream import (
-    HELPERS,
     _commit_of,
     _scratch,
     apply_rules,
+    cached_helpers,
     check_checkout,
-    compile_helpers,
     copy_checkout,
-    keep_what_the_user_changed,
+    keep_what_is_not_ours,
 )
 
 LOCK = "lock.json"
@@ -37,8 +34,8 @@ LOCK = "lock.json"
 class Run:
     """The settings of one run of a scenario.
 
-    `output` receives the trees, `cache` holds the git sources, `checkouts` maps names of sources to local checkouts, and
-    `packages` says whether the Python packages of the upstreams are installed.
+    `output` receives the trees, `cache` holds the git sources, `checkouts` maps names of sources to local checkouts,
+    `packages` says whether the Python packages of the upstreams are installed, and `number` is the release ("": the default).
     """
 
     scenario: str
@@ -47,13 +44,28 @@ class Run:
     checkouts: Mapping[str, Path]
     offline: bool = False
     packages: bool = False
+    number: str = ""
+
+    @property
+    def release(self) -> Release:
+        return release_of(self.scenario, self.number or None)
 
     @property
     def sources(self) -> tuple[GitSource, ...]:
-        return SCENARIOS[self.scenario]
+        return self.release.sources
+
+    @property
+    def name(self) -> str:
+        """The name of the conversion."""
+        return folder_of(self.scenario, self.release.number)
+
+    @property
+    def home(self) -> Path:
+        """The folder of the trees, the lock file and env.sh."""
+        return self.output / self.name
 
     def tree(self, source: GitSource) -> Path:
-        return self.output / self.scenario / source.name
+        return self.home / source.name
 
     def key(self, source: GitSource) -> str:
         """A hash of what a tree depends on: the content of its source and the rules."""
@@ -77,7 +89,7 @@ def convert_all(work: Run, logs: Path, progress: Progress) -> bool:
     """Writes the trees that are not current, in parallel, and then the lock file. Each appears completely or not at all."""
     stale = [source for source in work.sources if why_stale(work, source)]
     for source in stale:
-        keep_what_the_user_changed(work.tree(source))
+        keep_what_is_not_ours(work.tree(source))
     if stale:
         errors: list[str] = []
         lock = threading.Lock()
@@ -93,7 +105,7 @@ def convert_all(work: Run, logs: Path, progress: Progress) -> bool:
             list(pool.map(one, stale))
         if errors:
             raise ConvertError("\n".join(errors))
-    write_atomically(work.output / work.scenario / LOCK, json.dumps(lock_of(work), indent=1) + "\n")
+    write_atomically(work.home / LOCK, json.dumps(lock_of(work), indent=1) + "\n")
     return bool(stale)
 
 
@@ -114,29 +126,10 @@ def _convert(work: Run, source: GitSource, logs: Path, progress: Progress) -> No
             if checkout is not None:
                 place = scratch / "source"
                 copy_checkout(checkout, place)
-            _helpers(place, work.cache, logs, progress)
+            cached_helpers(place, work.cache, logs, progress)
         origin = origin | {"key": work.key(source)}
         log = logs / f"patches-{source.name}.log"
         apply_rules(source.rules, place, tree, origin, log, progress)
-
-
-def _helpers(tree: Path, cache: Path, logs: Path, progress: Progress) -> None:
-    """Provides Megatron's compiled data set helper; takes it from the cache if it was compiled from the same source before."""
-    source = tree / HELPERS / "helpers.cpp"
-    if not source.is_file():
-        return
-    kept = cache / "helpers" / digest(source, sys.version)
-    if kept.is_dir() and (found := list(kept.glob("helpers_cpp*.so"))):
-        shutil.copy2(found[0], source.parent)
-        return
-    compile_helpers(tree, logs, progress)
-    beside = kept.with_name(f".{kept.name}.{os.getpid()}")
-    beside.mkdir(parents=True, exist_ok=True)
-    for library in source.parent.glob("helpers_cpp*.so"):
-        shutil.copy2(library, beside)
-    if os.path.lexists(kept):
-        keep_aside(kept)
-    os.rename(beside, kept)
 
 
 def why_stale(work: Run, source: GitSource) -> str:
@@ -167,15 +160,16 @@ def lock_of(work: Run) -> dict:
             "files": len(manifest["files"]),
             "sha256": digest(json.dumps(manifest["files"], sort_keys=True)),
         }
-    return {"scenario": work.scenario, "sources": taken, "packages": packages.pins() if work.packages else []}
+    pinned = packages.pins(work.release) if work.packages else []
+    return {"scenario": work.scenario, "release": work.release.number, "sources": taken, "packages": pinned}
 
 
 def check(work: Run) -> list[str]:
     """The reasons why trees, packages or the lock file are not current; empty if they are. Writes nothing."""
     found = [reason for source in work.sources if (reason := why_stale(work, source))]
-    if work.packages and (reason := packages.why_stale(work.output)):
+    if work.packages and (reason := packages.why_stale(work.output, work.release)):
         found.append(reason)
-    path = work.output / work.scenario / LOCK
+    path = work.home / LOCK
     if not found:
         try:
             recorded = json.loads(path.read_text(encoding="utf-8"))

@@ -1,12 +1,14 @@
-"""The upstream sources of the scenarios: pinned git commits in a cache, or local checkouts."""
+"""The upstream sources of the scenarios: pinned releases, as git commits in a cache or as wheels, or local checkouts."""
 
 from __future__ import annotations
 
 import os
+import platform
 import re
 import subprocess
+import sys
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,48 +43,138 @@ class GitSource:
         return os.environ.get("MSADAPTER_GIT_" + re.sub(r"\W", "_", self.name).upper(), self.url)
 
 
-MEGATRON_LM = GitSource(
-    "Megatron-LM",
-    "megatron_core",
-    "https://github.com/NVIDIA/Megatron-LM.git",
-    "core_v0.12.1",
-    "a845aa7e12b3a117e24c2352b9e3e60bad2e3a17",
+@dataclass(frozen=True)
+class Pin:
+    """A pinned release on the package index: its requirement, and the sha256 of each wheel by `wheel_tag()`."""
+
+    requirement: str
+    sha256: Mapping[str, str]
+
+    def expected(self, tag: str) -> str:
+        if tag not in self.sha256:
+            known = ", ".join(sorted(self.sha256))
+            raise ConvertError(
+                f"{self.requirement} has wheels for {known}, and this is {tag}: "
+                "give a Megatron-LM checkout with --source"
+            )
+        return self.sha256[tag]
+
+
+def wheel_tag() -> str:
+    """The Python and the machine for which a wheel must be: "cp311-x86_64"."""
+    return f"cp{sys.version_info[0]}{sys.version_info[1]}-{platform.machine()}"
+
+
+@dataclass(frozen=True)
+class Release:
+    """One release of a scenario's upstreams.
+
+    sources: their git commits. wheel: used instead of the git source where there is one for this Python and machine.
+    python: the Python versions that the release states. packages: the list of the Python packages that it imports.
+    """
+
+    number: str
+    sources: tuple[GitSource, ...]
+    wheel: Pin | None = None
+    python: str = ">=3.10"
+    packages: str = ""
+
+
+def _megatron(ref: str, commit: str) -> GitSource:
+    url = "https://github.com/NVIDIA/Megatron-LM.git"
+    return GitSource("Megatron-LM", "megatron_core", url, ref, commit)
+
+
+def _ascend(name: str, ref: str, commit: str) -> GitSource:
+    rules = name.lower().replace("-", "_")
+    return GitSource(name, rules, f"https://gitcode.com/Ascend/{name}.git", ref, commit)
+
+
+MEGATRON_LM = _megatron("core_v0.12.1", "a845aa7e12b3a117e24c2352b9e3e60bad2e3a17")
+_LLM_2_3 = (
+    MEGATRON_LM,
+    _ascend("MindSpeed", "2.3.0_core_r0.12.1", "674226a15a8214cc0c78f986b0b89fbe6b879ba1"),
+    _ascend("MindSpeed-LLM", "2.3.0", "62d4640b977443db69121fcabf71ea40c98de063"),
 )
-MINDSPEED = GitSource(
-    "MindSpeed",
-    "mindspeed",
-    "https://gitcode.com/Ascend/MindSpeed.git",
-    "2.3.0_core_r0.12.1",
-    "674226a15a8214cc0c78f986b0b89fbe6b879ba1",
+_LLM_26_1 = (
+    MEGATRON_LM,
+    _ascend("MindSpeed", "26.1.0_core_r0.12.1", "57a33053c4eccd5b14aa58e3ca595ab414e65b94"),
+    _ascend("MindSpeed-LLM", "v26.1.0", "2b7130ca7bea7083a91ed66812eec95067d057a2"),
 )
-MINDSPEED_LLM = GitSource(
-    "MindSpeed-LLM",
-    "mindspeed_llm",
-    "https://gitcode.com/Ascend/MindSpeed-LLM.git",
-    "2.3.0",
-    "62d4640b977443db69121fcabf71ea40c98de063",
-)
-MINDSPEED_RL = GitSource(
-    "MindSpeed-RL",
-    "mindspeed_rl",
-    "https://gitcode.com/Ascend/MindSpeed-RL.git",
-    "2.3.0",
-    "09b8c1253af02abf62f9056e3a4e5cba78b03d7a",
-)
-# The scenario core has no git source; it uses Megatron Core from the package index (upstream.py).
-SCENARIOS: dict[str, tuple[GitSource, ...]] = {
-    "core": (),
-    "llm": (MEGATRON_LM, MINDSPEED, MINDSPEED_LLM),
-    "rl": (MEGATRON_LM, MINDSPEED, MINDSPEED_LLM, MINDSPEED_RL),
+_MINDSPEED_RL = _ascend("MindSpeed-RL", "2.3.0", "09b8c1253af02abf62f9056e3a4e5cba78b03d7a")
+
+# The first release of a scenario is its default.
+SCENARIOS: dict[str, tuple[Release, ...]] = {
+    "core": (
+        Release(
+            "0.12.1",
+            (MEGATRON_LM,),
+            Pin(
+                "megatron-core==0.12.1",
+                {
+                    "cp311-x86_64": "88b7dfcc240b810a72a90b8a85203049c687f4aa413150a2e22d79413b21d286",
+                    "cp311-aarch64": "6dea326f051bdb24b1c4147fd935719c221b6996bf213f5c5094e1fbe80f04be",
+                },
+            ),
+        ),
+        Release(
+            "0.16.1",
+            (_megatron("core_v0.16.1", "55ac7082517c3878ae653c07c09c534b8aed49f6"),),
+            Pin(
+                "megatron-core==0.16.1",
+                {
+                    "cp311-x86_64": "38f6bef63cd4ebc4c39c1eccbaf578596accba5c47d012faffa0670913aec131",
+                    "cp311-aarch64": "dab8b9a16bff77f5677e5afbcdb9e4f5c7f794d34dedd2ea9902e4bcc878d417",
+                    "cp312-x86_64": "3fb26cb407aa3c4b609c08664022c08146f1648b3d6f2ef2bbe9d3b1294ace61",
+                    "cp312-aarch64": "c96f37f8a630fed5fb7c132d8088da176bf8e6f9345c23532493af0f9ba214ba",
+                },
+            ),
+        ),
+        Release(
+            "0.19.0",
+            (_megatron("core_v0.19.0", "5be9626709af2722333bf54797c954c09edeada3"),),
+            Pin(
+                "megatron-core==0.19.0",
+                {
+                    "cp312-x86_64": "ed4f503a4a6944599857c4f702f3a33039656fe119309119fc5bb8cba8a38240",
+                    "cp312-aarch64": "25618d4ba1fbed1fd7b00a210905065c1d0479894c1a5f8626c3627844e072fa",
+                },
+            ),
+            python=">=3.12",
+        ),
+    ),
+    "llm": (
+        Release("26.1.0", _LLM_26_1, packages="llm-26.1.0"),
+        Release("2.3.0", _LLM_2_3, packages="llm-2.3.0"),
+    ),
+    "rl": (Release("2.3.0", (*_LLM_2_3, _MINDSPEED_RL), packages="llm-2.3.0"),),
 }
 
 
-def by_name(scenario: str, name: str) -> GitSource:
+def release_of(scenario: str, number: str | None = None) -> Release:
+    """The release of this number, or the default one; ConvertError, which lists the numbers, if there is none."""
+    known = SCENARIOS[scenario]
+    if number is None:
+        return known[0]
+    for release in known:
+        if release.number == number:
+            return release
+    numbers = ", ".join(release.number for release in known)
+    raise ConvertError(f"the scenario {scenario} has no release {number}; it has {numbers}")
+
+
+def folder_of(scenario: str, number: str) -> str:
+    """The name of a conversion and its folder: that of the scenario, and the release if it is not the default one."""
+    return scenario if number == SCENARIOS[scenario][0].number else f"{scenario}-{number}"
+
+
+def by_name(scenario: str, sources: Iterable[GitSource], name: str) -> GitSource:
     """The source of this name; ConvertError, which lists the names, if there is none."""
-    for source in SCENARIOS[scenario]:
+    sources = list(sources)
+    for source in sources:
         if source.name.lower() == name.lower():
             return source
-    known = ", ".join(source.name for source in SCENARIOS[scenario])
+    known = ", ".join(source.name for source in sources)
     raise ConvertError(f"the scenario {scenario} has no source {name!r}; it has {known}")
 
 
@@ -170,14 +262,14 @@ def export(source: GitSource, cache: Path, folder: Path) -> None:
         raise ConvertError(f"{source.name} cannot be read from the cache {repository}: {words.strip()}")
 
 
-def parse_locals(given: list[str], scenario: str) -> Mapping[str, Path]:
+def parse_locals(given: list[str], scenario: str, release: Release | None = None) -> Mapping[str, Path]:
     """Parses the arguments --source NAME=DIR into {source name: checkout}; ConvertError names a wrong argument."""
     found = {}
     for text in given:
         name, equals, folder = text.partition("=")
         if not equals:
             raise ConvertError(f"--source {text}: the scenario {scenario} needs NAME=DIR")
-        source = by_name(scenario, name)
+        source = by_name(scenario, (release or release_of(scenario)).sources, name)
         try:
             path = Path(folder).expanduser()
         except RuntimeError as error:  # "~name" of a user who does not exist

@@ -1,57 +1,32 @@
-"""Converts Megatron Core, from the pinned wheel or a local checkout, into a tree that Python can import."""
+"""Converts Megatron Core, from a pinned wheel or commit or a local checkout, into a tree that Python can import."""
 
 from __future__ import annotations
 
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
+import tomllib
 import zipfile
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
-from patches import MANIFEST, PatchError, discover, verify
+from patches import MANIFEST, PatchError, added, discover, verify
+from patches.rules import number
 from patches.tree import check_names, copy, keep_aside
 from patches.tree import check_source as tree_files
 
 from .environment import PYTHON, check_compiler, clean_environment, compiler, pip_download
+from .sources import GitSource, Pin, Release, export, wheel_tag
 from .steps import ROOT, ChildError, ConvertError, Progress, digest, file_sha256, run
 
 UPSTREAM = "megatron_core"
 HELPERS = Path("megatron/core/datasets")
-
-
-@dataclass(frozen=True)
-class Pin:
-    """A pinned wheel on the package index: its requirement, and the sha256 of its file for each machine type."""
-
-    requirement: str
-    sha256: Mapping[str, str]
-
-    def expected(self, machine: str) -> str:
-        if machine not in self.sha256:
-            known = ", ".join(sorted(self.sha256))
-            raise ConvertError(
-                f"{self.requirement} has wheels for {known}, this machine is {machine}: "
-                "give a Megatron-LM checkout with --source"
-            )
-        return self.sha256[machine]
-
-
-MEGATRON_CORE = Pin(
-    requirement="megatron-core==0.12.1",
-    sha256={
-        "x86_64": "88b7dfcc240b810a72a90b8a85203049c687f4aa413150a2e22d79413b21d286",
-        "aarch64": "6dea326f051bdb24b1c4147fd935719c221b6996bf213f5c5094e1fbe80f04be",
-    },
-)
 
 
 def check_source(source: Path) -> str:
@@ -64,6 +39,20 @@ def check_source(source: Path) -> str:
         return version
     except PatchError as error:
         raise ConvertError(f"--source {source}: {error}") from None
+
+
+def python_of(source: Path) -> str:
+    """The Python versions that a checkout states in its pyproject.toml, such as ">=3.12"; "" if it states none."""
+    try:
+        project = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        return str(project.get("requires-python", ""))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return ""  # check_source says what is wrong with the checkout
+
+
+def is_newer(version: str) -> bool:
+    """Whether a release imports triton and pydantic unconditionally."""
+    return number(version) >= number("0.15.0")
 
 
 def check_checkout(source: Path) -> list[Path]:
@@ -86,9 +75,9 @@ def copy_checkout(source: Path, place: Path) -> None:
         raise ConvertError(str(error)) from None
 
 
-def fetch_wheel(downloads: Path, logs: Path, progress: Progress, pin: Pin = MEGATRON_CORE) -> bool:
+def fetch_wheel(downloads: Path, logs: Path, progress: Progress, pin: Pin) -> bool:
     """Downloads the pinned wheel into `downloads`. A file of the same name with another hash is renamed and kept."""
-    expected = pin.expected(platform.machine())
+    expected = pin.expected(wheel_tag())
     if wheel_in(downloads, expected) is not None:
         return False
     downloads.mkdir(parents=True, exist_ok=True)
@@ -118,22 +107,20 @@ def wheel_in(downloads: Path, sha256: str) -> Path | None:
     return next((path for path in sorted(downloads.glob("*.whl")) if file_sha256(path) == sha256), None)
 
 
-def convert_wheel(output: Path, logs: Path, progress: Progress, pin: Pin = MEGATRON_CORE) -> bool:
-    """Unpacks the wheel, applies the rules, and writes output/megatron. Returns False if the tree is current."""
-    expected = pin.expected(platform.machine())
+def convert_wheel(home: Path, downloads: Path, logs: Path, progress: Progress, pin: Pin) -> bool:
+    """Unpacks the wheel, applies the rules, and writes home/megatron. Returns False if the tree is current."""
+    expected = pin.expected(wheel_tag())
     key = digest(expected, *_rules())
-    if _up_to_date(output / "megatron", key):
+    if _up_to_date(home / "megatron", key):
         return False
-    wheel = wheel_in(output / "downloads", expected)
+    wheel = wheel_in(downloads, expected)
     if wheel is None:
-        raise ConvertError(
-            f"the wheel of {pin.requirement} is missing from {output / 'downloads'}: run again"
-        )
-    with _scratch(output) as scratch:
+        raise ConvertError(f"the wheel of {pin.requirement} is missing from {downloads}: run again")
+    with _scratch(home) as scratch:
         unpack(wheel, scratch)
         _patch(
             scratch,
-            output / "megatron",
+            home / "megatron",
             {"wheel": wheel.name, "sha256": expected, "key": key},
             logs,
             progress,
@@ -141,17 +128,32 @@ def convert_wheel(output: Path, logs: Path, progress: Progress, pin: Pin = MEGAT
     return True
 
 
-def convert_checkout(source: Path, output: Path, logs: Path, progress: Progress) -> bool:
-    """Copies a Megatron-LM checkout, compiles its data set helper, applies the rules, and writes output/megatron."""
-    key = digest(source, *_rules(), sys.version)
-    if _up_to_date(output / "megatron", key):
+def convert_git(source: GitSource, cache: Path, home: Path, logs: Path, progress: Progress) -> bool:
+    """Writes home/megatron from a commit of Megatron-LM in the cache. Returns False if the tree is current."""
+    key = digest(source.commit, *_rules(), sys.version)
+    if _up_to_date(home / "megatron", key):
         return False
-    with _scratch(output) as scratch:
+    with _scratch(home) as scratch:
+        tree = scratch / "source"
+        tree.mkdir()
+        export(source, cache, tree)
+        cached_helpers(tree, cache, logs, progress)
+        origin = {"url": source.address(), "ref": source.ref, "commit": source.commit, "key": key}
+        _patch(tree, home / "megatron", origin, logs, progress)
+    return True
+
+
+def convert_checkout(source: Path, home: Path, logs: Path, progress: Progress) -> bool:
+    """Copies a Megatron-LM checkout, compiles its data set helper, applies the rules, and writes home/megatron."""
+    key = digest(source, *_rules(), sys.version)
+    if _up_to_date(home / "megatron", key):
+        return False
+    with _scratch(home) as scratch:
         tree = scratch / "checkout"
         copy_checkout(source, tree)
         compile_helpers(tree, logs, progress)
         origin = {"checkout": str(source.resolve()), "commit": _commit_of(source), "key": key}
-        _patch(tree, output / "megatron", origin, logs, progress)
+        _patch(tree, home / "megatron", origin, logs, progress)
     return True
 
 
@@ -210,14 +212,39 @@ def compile_helpers(tree: Path, logs: Path, progress: Progress) -> None:
         raise ConvertError(f"Megatron's data set helper could not be compiled:\n{error.tail()}") from None
 
 
-def keep_what_the_user_changed(tree: Path) -> None:
-    """Renames a tree that was changed since it was written, because the changes may be the user's work."""
+def cached_helpers(tree: Path, cache: Path, logs: Path, progress: Progress) -> None:
+    """Provides Megatron's compiled data set helper; takes it from the cache if it was compiled from the same source before.
+
+    The file gets the present time, so that Megatron's Makefile does not make it again.
+    """
+    source = tree / HELPERS / "helpers.cpp"
+    if not source.is_file():
+        return
+    kept = cache / "helpers" / digest(source, sys.version)
+    if kept.is_dir() and (found := list(kept.glob("helpers_cpp*.so"))):
+        shutil.copyfile(found[0], source.parent / found[0].name)
+        return
+    compile_helpers(tree, logs, progress)
+    beside = kept.with_name(f".{kept.name}.{os.getpid()}")
+    beside.mkdir(parents=True, exist_ok=True)
+    for library in source.parent.glob("helpers_cpp*.so"):
+        shutil.copy2(library, beside)
+    if os.path.lexists(kept):
+        keep_aside(kept)
+    os.rename(beside, kept)
+
+
+def keep_what_is_not_ours(tree: Path) -> None:
+    """Renames what is in the place of a tree and is no tree of ours, because it may be the user's work.
+
+    `patches.apply` does that for a tree of ours whose files were changed since.
+    """
     if not os.path.lexists(tree):
         return
     try:
         if tree.is_symlink():
             raise PatchError(f"{tree} is a link")
-        verify(tree)
+        added(tree)
     except PatchError as error:
         print(error, file=sys.stderr)
         keep_aside(tree)
@@ -234,13 +261,16 @@ def apply_rules(
     command: list[str | Path] = [PYTHON, "-P", "-m", "patches", "apply", upstream, tree, destination]
     command += ["--origin", json.dumps(origin)]
     try:
-        run(command, log, progress, clean_environment() | {"PYTHONPATH": str(ROOT)})
+        output = run(command, log, progress, clean_environment() | {"PYTHONPATH": str(ROOT)})
     except ChildError as error:
         raise ConvertError(f"the rules could not be applied:\n{error.tail()}") from None
+    for line in output.splitlines():  # what was kept or left out
+        if line.startswith(("    ", "warning:")):
+            print(line, file=sys.stderr)
 
 
 def _patch(tree: Path, destination: Path, origin: Mapping[str, str], logs: Path, progress: Progress) -> None:
-    keep_what_the_user_changed(destination)
+    keep_what_is_not_ours(destination)
     apply_rules(UPSTREAM, tree, destination, origin, logs / "patches.log", progress)
 
 
@@ -251,19 +281,26 @@ def _up_to_date(tree: Path, key: str) -> bool:
         return False  # damaged or absent: it is written again
 
 
-def why_stale(output: Path, source: Path | None) -> list[str]:
-    """Why output/megatron must be written again: a list of one reason, or an empty list. Writes nothing."""
-    tree = output / "megatron"
-    if source is None:
-        key = digest(MEGATRON_CORE.expected(platform.machine()), *_rules())
+def why_stale(home: Path, release: Release, checkout: Path | None) -> list[str]:
+    """Why home/megatron must be written again: a list of one reason, or an empty list. Writes nothing."""
+    tree = home / "megatron"
+    if checkout is not None:
+        check_source(checkout)
+        key = digest(checkout, *_rules(), sys.version)
+    elif wheel := wheel_of(release):
+        key = digest(wheel.expected(wheel_tag()), *_rules())
     else:
-        check_source(source)
-        key = digest(source, *_rules(), sys.version)
+        key = digest(release.sources[0].commit, *_rules(), sys.version)
     try:
         current = verify(tree)["origin"].get("key") == key
     except PatchError as error:
         return [str(error)]
     return [] if current else [f"{tree}: the source or the rules have changed since"]
+
+
+def wheel_of(release: Release) -> Pin | None:
+    """The wheels of a release if there is one for this Python and machine."""
+    return release.wheel if release.wheel and wheel_tag() in release.wheel.sha256 else None
 
 
 def _rules() -> list[Path]:

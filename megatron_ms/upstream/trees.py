@@ -11,8 +11,8 @@ from pathlib import Path
 
 from patches import MANIFEST
 
-from ..convert.packages import FOLDER as PACKAGES
-from ..convert.steps import ROOT, digest
+from ..convert import packages, sources
+from ..convert.steps import ROOT, ConvertError, digest
 from ..errors import UserError
 
 MEGATRON, LLM = "Megatron-LM", "MindSpeed-LLM"
@@ -68,7 +68,8 @@ class Trees:
 
     def digest(self) -> str:
         """A hash of the names, sizes and times of change of all Python files of the trees. Reading them all takes seconds."""
-        files = sorted(file for tree in self.paths if tree.name != PACKAGES for file in _sources(tree))
+        trees = [tree for tree in self.paths if not tree.name.startswith("packages-")]
+        files = sorted(file for tree in trees for file in _sources(tree))
         states = [(str(file), state.st_size, state.st_mtime_ns) for file in files for state in [file.stat()]]
         return digest(sys.version, self.state, repr(states))
 
@@ -93,16 +94,26 @@ def find(named: str | Sequence[str]) -> Trees:
 def _in_folder(folder: Path) -> Trees:
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}: {_CONVERT}")
-    if (folder / "llm" / LLM).is_dir():
-        trees = [folder / "llm" / name for name in (LLM, "MindSpeed", MEGATRON)]
-        extra = [folder / PACKAGES] if (folder / PACKAGES).is_dir() else []
-        return Trees(LLM, trees[0], (*trees, *extra))
+    for home in (folder, folder / "llm"):
+        if (home / LLM).is_dir():
+            trees = [home / name for name in (LLM, "MindSpeed", MEGATRON)]
+            return Trees(LLM, trees[0], (*trees, *_packages_of(home)))
     for tree in (folder, folder / "megatron"):
         if _kind(tree) == MEGATRON:
             return Trees(MEGATRON, tree, (tree,))
     if (folder / "megatron" / "megatron" / "core").is_dir():
         raise UserError(f"{folder} contains only megatron.core, which has no training programs: {_CONVERT}")
     raise UserError(f"{folder} contains no tree of Megatron-LM or MindSpeed-LLM: {_CONVERT}")
+
+
+def _packages_of(home: Path) -> list[Path]:
+    """The folder of the Python packages of a conversion, such as build/llm-2.3.0."""
+    scenario, _, number = home.name.partition("-")
+    try:
+        found = packages.folder_of(home.parent, sources.release_of(scenario, number or None))
+    except (ConvertError, KeyError):
+        return []  # a folder under another name, without packages of its own
+    return [found] if found.is_dir() else []
 
 
 def _of_checkouts(folders: Sequence[Path]) -> Trees:

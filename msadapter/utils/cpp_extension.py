@@ -4,6 +4,7 @@ CUDA_HOME is a folder with a program `nvcc` that prints a version, because build
 """
 
 import os
+import sys
 
 __all__ = [
     "BuildExtension",
@@ -57,7 +58,7 @@ def _get_build_directory(name: str, verbose: bool) -> str:
     root = os.environ.get("TORCH_EXTENSIONS_DIR")
     if root is None:
         cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-        root = os.path.join(cache, "torch_extensions", "py311_cpu")
+        root = os.path.join(cache, "torch_extensions", f"py{sys.version_info[0]}{sys.version_info[1]}_cpu")
     folder = os.path.join(root, name)
     os.makedirs(folder, exist_ok=True)
     return folder

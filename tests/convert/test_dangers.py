@@ -37,7 +37,7 @@ def nothing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 def checkout(tmp_path: Path) -> Path:
     source = tmp_path / "Megatron-LM"
     (source / "megatron/core/datasets").mkdir(parents=True)
-    (source / "megatron/core/package_info.py").write_text("MAJOR = 0\nMINOR = 12\nPATCH = 9\n")
+    (source / "megatron/core/package_info.py").write_text("MAJOR = 0\nMINOR = 99\nPATCH = 0\n")
     return source
 
 

@@ -23,8 +23,8 @@ from megatron_ms.convert.steps import ConvertError, Progress
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {
     "Megatron-LM": {
-        # no rule of patches/ is meant for this release
-        "megatron/core/package_info.py": "MAJOR = 0\nMINOR = 12\nPATCH = 9\n",
+        # a release after all known ones: rules that do not fit it are left out
+        "megatron/core/package_info.py": "MAJOR = 0\nMINOR = 99\nPATCH = 0\n",
         "pretrain_gpt.py": "print(1)\n",
     },
     "MindSpeed": {
@@ -69,14 +69,15 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> scenario.Run:
     for module in (environment, upstream):
         monkeypatch.setattr(module, "PYTHON", Path(sys.executable))
     pins = []
-    for source in sources.SCENARIOS["llm"]:
+    (release, *_) = sources.SCENARIOS["llm"]
+    for source in release.sources:
         folder = tmp_path / "git" / source.name
         pins.append(
             replace(
                 source, url=str(folder), ref="pinned", commit=commit(folder, FILES[source.name], "pinned")
             )
         )
-    monkeypatch.setitem(sources.SCENARIOS, "llm", tuple(pins))
+    monkeypatch.setitem(sources.SCENARIOS, "llm", (replace(release, sources=tuple(pins)),))
     output = tmp_path / "build"
     output.mkdir()
     return scenario.Run("llm", output, output / "sources", {})
@@ -234,15 +235,15 @@ def test_env_sh_finds_every_tree(work, tmp_path) -> None:
 
 
 @pytest.fixture
-def wheels(tmp_path, monkeypatch) -> Path:
+def wheels(work, tmp_path, monkeypatch) -> Path:
     """Two small wheels in the cache, and a list with their names."""
     folder = tmp_path / "build/sources/wheels"
     folder.mkdir(parents=True)
     for name in ("apple", "pear"):
         wheel(folder, name, "1.0")
-    listed = tmp_path / "requirements.txt"
-    listed.write_text("# fruit\napple==1.0   # red\n\npear==1.0\n")
-    monkeypatch.setattr(packages, "REQUIREMENTS", listed)
+    listed = packages.requirements(work.release)
+    monkeypatch.setattr(packages, "LISTS", tmp_path)
+    (tmp_path / listed.name).write_text("# fruit\napple==1.0   # red\n\npear==1.0\n")
     monkeypatch.setattr(packages, "PYTHON", Path(sys.executable))
     return folder
 
@@ -265,45 +266,50 @@ def test_packages_come_from_the_cache_and_are_watched(work, wheels, progress, tm
 
     Missing and additional files are noticed, and none is lost.
     """
-    logs, folder = work.output / "logs", work.output / "packages"
+    logs, folder = work.output / "logs", packages.folder_of(work.output, work.release)
 
     def install() -> bool:
-        return packages.install(work.output, work.cache, logs, progress, offline=True)
+        return packages.install(work.output, work.release, work.cache, logs, progress, offline=True)
 
-    assert packages.pins() == ["apple==1.0", "pear==1.0"]
-    assert packages.why_stale(work.output) == "Python packages: not installed yet"
+    def why_stale() -> str:
+        return packages.why_stale(work.output, work.release)
+
+    assert packages.pins(work.release) == ["apple==1.0", "pear==1.0"]
+    assert why_stale() == "Python packages: not installed yet"
     assert install() is True and install() is False
     assert sorted(path.name for path in folder.glob("*.py")) == ["apple.py", "pear.py"]
-    assert sorted(os.listdir(work.output)) == ["logs", "packages", "packages.json", "sources"]
+    assert sorted(os.listdir(work.output)) == ["logs", folder.name, f"{folder.name}.json", "sources"]
 
     (folder / "mine.py").write_text("my = 'work'\n")
-    assert "new or of another size" in packages.why_stale(work.output)
+    assert "new or of another size" in why_stale()
     assert install() is True and not (folder / "mine.py").exists()
-    (aside,) = work.output.glob("packages.changed-*")
+    (aside,) = work.output.glob("packages*.changed-*")
     assert (aside / "mine.py").exists()
 
     (folder / "__pycache__").mkdir(exist_ok=True)
     (folder / "__pycache__/apple.pyc").write_bytes(b"x")
     assert install() is False
     wheel(wheels, "pear", "2.0")
-    packages.REQUIREMENTS.write_text("apple==1.0\npear==2.0\n")
-    assert packages.why_stale(work.output) == "Python packages: the list has changed since"
+    packages.requirements(work.release).write_text("apple==1.0\npear==2.0\n")
+    assert why_stale() == "Python packages: the list has changed since"
     assert install() is True and "2.0" in (folder / "pear.py").read_text()
-    assert len(list(work.output.glob("packages.changed-*"))) == 1
+    assert len(list(work.output.glob("packages*.changed-*"))) == 1
 
 
 def test_a_wheel_that_is_nowhere(work, wheels, progress) -> None:
     (wheels / "pear-1.0-py3-none-any.whl").unlink()
     with pytest.raises(ConvertError, match=r"could not be installed(?s:.*)takes wheels from .*wheels alone"):
-        packages.install(work.output, work.cache, work.output / "logs", progress, offline=True)
+        packages.install(work.output, work.release, work.cache, work.output / "logs", progress, offline=True)
     assert not [name for name in os.listdir(work.output) if "packages" in name]
 
 
 def test_the_list_of_packages_is_pinned() -> None:
-    assert len(packages.pins()) > 30
-    assert all(re.fullmatch(r"[A-Za-z0-9_-]+==[0-9][0-9.]*", line) for line in packages.pins())
-    ours = environment.pinned(("megatron", "dist"))
-    assert not {line.split("==")[0] for line in packages.pins()} & ours.keys()
+    for release in sources.SCENARIOS["llm"]:
+        pins = packages.pins(release)
+        assert len(pins) > 30
+        assert all(re.fullmatch(r"[A-Za-z0-9_-]+==[0-9][0-9.]*", line) for line in pins)
+        ours = environment.pinned(("megatron", "dist"))
+        assert not {line.split("==")[0] for line in pins} & ours.keys()
 
 
 def test_check_command(work, wheels, progress, capsys, monkeypatch) -> None:
@@ -314,7 +320,7 @@ def test_check_command(work, wheels, progress, capsys, monkeypatch) -> None:
     convert(work, progress)
     assert command.main(words) == 1
     assert capsys.readouterr().out == "Python packages: not installed yet\n"
-    packages.install(work.output, work.cache, work.output / "logs", progress, offline=True)
+    packages.install(work.output, work.release, work.cache, work.output / "logs", progress, offline=True)
     began = time.process_time()  # of this process, because the machine may be busy
     assert command.main(words) == 0
     assert time.process_time() - began < 5
