@@ -38,11 +38,22 @@ _EPILOG = """\
 `COMMAND --help` describes the arguments of a command. Most commands take a YAML file and then KEY=VALUE, which change single
 values of the file, such as train.lr=1e-4.
 
-exit code: 0 success, 1 the work failed (the last lines say why), 2 wrong input, 130 stopped by Ctrl-C
+exit code: 0 success, 1 the work failed (the last lines say why), 2 wrong input, 3 a rule of health or recovery stopped the
+training, 130 stopped by Ctrl-C
 """
 WRONG_INPUT, INTERRUPTED = 2, 130
 # Packages of pyproject.toml's extra `toolkit` and what they bring, by the names that Python imports.
-_INSTALLED_BY_EXTRA = {"datasets", "jinja2", "lm_eval", "omegaconf", "pandas", "pyarrow", "pydantic", "yaml"}
+_INSTALLED_BY_EXTRA = {
+    "datasets",
+    "jinja2",
+    "lm_eval",
+    "omegaconf",
+    "pandas",
+    "prometheus_client",
+    "pyarrow",
+    "pydantic",
+    "yaml",
+}
 
 
 def add_config_arguments(parser: argparse.ArgumentParser, optional: bool = False) -> None:

@@ -22,6 +22,7 @@ TRAINING = {
         "save",
         "resume",
         "monitor",
+        "health",
         "recompute",
         "overlap",
         "recovery",

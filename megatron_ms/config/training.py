@@ -5,9 +5,10 @@ A key with a flag is given to upstream under this flag. Further keys of a sectio
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar, Literal
 
-from pydantic import ConfigDict, model_validator
+from pydantic import ConfigDict, field_validator, model_validator
 
 from .section import Section, key
 
@@ -207,10 +208,49 @@ class Monitor(WithFlags):
     level: ClassVar = "high"
 
     interval: int = key(1, "steps between lines of the log", flag="log-interval", gt=0)
-    tensorboard: bool = key(False, "TensorBoard events in the run's folder")
+    tensorboard: bool = key(True, "TensorBoard events in the run's folder")
     throughput: bool = key(True, "with the throughput of each device", flag="log-throughput")
     validation_interval: int = key(1000, "steps between validations", flag="eval-interval", gt=0)
     validation_steps: int = key(0, "batches of a validation", flag="eval-iters", ge=0)
+    watch: bool = key(True, "observe the steps on each rank, and give checkpoints manifests")
+    parameters: list[str] = key(
+        [], "regular expressions of names of parameters whose gradient norms are recorded on each rank"
+    )
+    weights: bool = key(False, "with the norms of these parameters themselves")
+    optimizer: bool = key(False, "with the norms of the optimizer's state on each rank")
+    peak_tflops: float | None = key(
+        None, "TFLOP/s of a device, for the share of them that is used (MFU)", gt=0
+    )
+    prometheus: int | None = key(
+        None, "port on 127.0.0.1 that serves Prometheus metrics; 0 takes a free one", ge=0, lt=65536
+    )
+    straggler: float = key(1.5, "a rank is named if its own work takes so many times the others' time", gt=1)
+
+    @field_validator("parameters")
+    @classmethod
+    def _expressions(cls, patterns: list[str]) -> list[str]:
+        for pattern in patterns:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+        return patterns
+
+
+class Health(Section):
+    """When a checkpoint is not trusted, and when a step changes nothing."""
+
+    level: ClassVar = "high"
+
+    skip_norm: float | None = key(
+        None, "a step whose gradient norm is over this changes no parameter and is counted", gt=0
+    )
+    skip_limit: int = key(10, "so many such steps in a row stop the run", gt=0)
+    spike: float | None = key(
+        None, "loss or norms of so many times their median mark the next checkpoints as unhealthy", gt=1
+    )
+    window: int = key(20, "steps of this median, and for which a spike counts", gt=1)
+    trace: bool = key(True, "after a failure, name the first tensor with NaN or infinity")
 
 
 class Recompute(WithFlags):
@@ -240,6 +280,13 @@ class Recovery(WithFlags):
     level: ClassVar = "advanced"
 
     restarts: int = key(0, "how often all processes are started again from the last checkpoint", ge=0)
+    backoff: float = key(1.0, "seconds before the first restart; they double with each", ge=0)
+    silence: float = key(
+        60.0, "seconds after which a rank without a sign of life is ended; 0 waits for ever", ge=0
+    )
+    memory: int | None = key(
+        None, "steps between checkpoints in the memory of this machine, which a failure does not lose", gt=0
+    )
 
 
 class Upstream(WithFlags):

@@ -7,7 +7,7 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from ..commands import add_config_arguments
 
 if TYPE_CHECKING:
     from ..config import Document, Section
+    from ..recovery.supervisor import Supervisor
     from . import hf
     from .folder import RunFolder
     from .megatron import Command
@@ -96,10 +97,46 @@ def _train(
             "pid": os.getpid(),
             "processes": settings.run.world,
         }
-        code = runner.run(made.words, megatron.environment(made), chosen, about)
+        code = runner.run(
+            _starter(settings, chosen, made),
+            megatron.environment(made),
+            chosen,
+            about,
+            _supervisor(settings, chosen),
+        )
     if code == 0:
         _farewell(chosen)
     return code
+
+
+def _starter(
+    settings: Settings | hf.Settings, chosen: RunFolder, made: Command
+) -> Callable[[Path], Sequence[str]]:
+    """What gives the words of the command for the folder of an attempt."""
+    from . import settings as checks
+    from . import watching
+
+    def start(signs: Path) -> Sequence[str]:
+        if not made.program or not isinstance(settings, checks.Settings):
+            return made.words
+        place = signs / "watch.json"
+        place.write_text(watching.settings_of(settings, chosen.path, signs).text(), encoding="utf-8")
+        return made.watched(place)
+
+    return start
+
+
+def _supervisor(settings: Settings | hf.Settings, chosen: RunFolder) -> Supervisor:
+    from ..recovery.memory import place_for
+    from ..recovery.supervisor import Rules, Supervisor
+    from . import settings as checks
+
+    if not isinstance(settings, checks.Settings):
+        return Supervisor(chosen.path, Rules())
+    rules = settings.recovery
+    saves = settings.save.interval is not None and settings.monitor.watch
+    memory = None if rules.memory is None else place_for(chosen.path)
+    return Supervisor(chosen.path, Rules(rules.restarts, rules.backoff, rules.silence, saves), memory)
 
 
 def _describe(document: Document, chosen: RunFolder, made: Command) -> None:
@@ -156,18 +193,24 @@ def _compare(
 
 
 def _check_port(settings: Settings | hf.Settings) -> None:
-    """Raises UserError if the port of this machine is taken."""
+    """Raises UserError if a port of this machine is taken."""
+    from . import settings as checks
+
     run = settings.run
-    if not run.port or run.node_rank != 0:
-        return
+    if run.port and run.node_rank == 0:
+        _check_free(settings.document, "run.port", "", run.port)
+    if isinstance(settings, checks.Settings) and settings.monitor.prometheus and run.node_rank == 0:
+        _check_free(settings.document, "monitor.prometheus", "127.0.0.1", settings.monitor.prometheus)
+
+
+def _check_free(document: Document, key: str, address: str, port: int) -> None:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("", run.port))
+            probe.bind((address, port))
         except OSError as error:
-            raise settings.document.error(
-                "run.port", f"port {run.port} cannot be used ({error.strerror}): name another"
-            ) from None
+            message = f"port {port} cannot be used ({error.strerror}): name another"
+            raise document.error(key, message) from None
 
 
 def _check_space(settings: Settings | hf.Settings) -> None:
@@ -185,6 +228,13 @@ def _check_space(settings: Settings | hf.Settings) -> None:
     place = Path(settings.run.folder).absolute()
     while not place.exists():
         place = place.parent
+    if settings.recovery.memory is not None:
+        from ..recovery.memory import ROOT
+
+        room = shutil.disk_usage(ROOT).free
+        if room < 2 * needed:
+            message = f"two checkpoints need {2 * needed / 1e9:.3g} GB of memory, but {ROOT} has {room / 1e9:.3g} GB free"
+            raise settings.document.error("recovery.memory", message)
     free = shutil.disk_usage(place).free
     if free < needed:
         message = f"a checkpoint needs {needed / 1e9:.3g} GB, but {place} has {free / 1e9:.3g} GB free: name another folder"
@@ -195,6 +245,8 @@ def _farewell(chosen: RunFolder) -> None:
     from . import lines
 
     records = [record for record in chosen.records() if lines.loss_of(record) is not None]
+    if not records:
+        return
     first, last = lines.loss_of(records[0]), lines.loss_of(records[-1])
     print(
         f"done: loss {first:.4f} at step {records[0]['iteration']}, {last:.4f} at step {records[-1]['iteration']}"

@@ -138,7 +138,8 @@ def _own(settings: Settings, folder: Path, resumed: bool) -> Iterator[Entry]:
     yield "train.seed", "seed", train.seed
     yield "monitor.interval", "logging_steps", monitor.interval
     yield "monitor.interval", "disable_tqdm", "True"  # its bar would stand in the log many times
-    yield "monitor.tensorboard", "report_to", "tensorboard" if monitor.tensorboard else "none"
+    events = monitor.tensorboard and "monitor.tensorboard" in settings.document.origins
+    yield "monitor.tensorboard", "report_to", "tensorboard" if events else "none"
     yield "save.interval", "save_strategy", "steps" if save.interval else "no"
     if save.interval:
         yield "save.interval", "save_steps", save.interval

@@ -24,6 +24,7 @@ from .settings import Settings, existing
 if TYPE_CHECKING:
     from ..data.section import Data
 
+_OBSERVER = ROOT / "megatron_ms" / "monitor" / "rank.py"
 LAUNCHER = ROOT / "msadapter" / "distributed" / "_torchrun.py"
 # What upstream's programs need on a machine without CUDA's fused kernels. A key of the same name in the file counts instead.
 # Those that the version in the tree does not know are left out.
@@ -51,6 +52,12 @@ class Command:
 
     words: tuple[str, ...]
     variables: Mapping[str, str]
+    program: int = 0  # the place of upstream's program among the words; 0 if its ranks are not observed
+
+    def watched(self, settings: Path) -> tuple[str, ...]:
+        """The same with the observer of the ranks in front of the program. settings: the file that it reads."""
+        before, program = self.words[: self.program], self.words[self.program :]
+        return (*before, str(_OBSERVER), str(settings), *program)
 
     def shell(self, folder: Path) -> str:
         """The same as a line for a shell, from any folder."""
@@ -94,7 +101,8 @@ def command(settings: Settings, folder: Path, resumed: bool = False) -> Command:
     words = _flag_words(settings, trees, flags, folder, resumed)
     launcher = [sys.executable, str(LAUNCHER), *_launch(settings)]
     variables = trees.environment(settings.run.device, settings.run.processes)
-    return Command((*launcher, str(trees.program(program)), *words), variables)
+    watched = len(launcher) if settings.monitor.watch else 0
+    return Command((*launcher, str(trees.program(program)), *words), variables, watched)
 
 
 def _launch(settings: Settings) -> list[str]:
@@ -105,8 +113,7 @@ def _launch(settings: Settings) -> list[str]:
     else:
         where = ["--nnodes", str(run.nodes), "--node-rank", str(run.node_rank)]
         where += ["--master-addr", run.master, "--master-port", str(run.port)]
-    restarts = ["--max-restarts", str(settings.recovery.restarts)] if settings.recovery.restarts else []
-    return [*where, *restarts, "--nproc-per-node", str(run.processes)]
+    return [*where, "--nproc-per-node", str(run.processes)]
 
 
 def _flag_words(settings: Settings, trees: Trees, flags: Flags, folder: Path, resumed: bool) -> list[str]:
@@ -282,6 +289,7 @@ def _files(settings: Settings, folder: Path, resumed: bool) -> Iterator[Entry]:
     place = str(checkpoints(folder))
     if saves:
         yield "save.interval", "save", place
+        yield "recovery.signals", "exit_signal_handler", True  # SIGTERM writes a checkpoint
         if not settings.save.optimizer:
             yield "save.optimizer", "no_save_optim", True
             yield "save.optimizer", "no_save_rng", True

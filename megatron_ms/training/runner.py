@@ -5,18 +5,21 @@ from __future__ import annotations
 import collections
 import json
 import os
+import re
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TextIO
 
 from ..convert.steps import end
+from ..recovery.supervisor import Supervisor, Verdict
 from . import lines
 from .folder import RunFolder, fsynced_line
 
+_RANK_ENDED = re.compile(r"torchrun: rank (\d+) .* ended (with .*)")  # what the launcher says
 _KEPT = 400  # lines that are searched for the reason of a failure
-FAILED = 1
 
 
 class Progress:
@@ -78,38 +81,81 @@ def _clock(seconds: float) -> str:
 
 
 def run(
-    words: Sequence[str],
+    start: Callable[[Path], Sequence[str]],
     environment: Mapping[str, str],
     folder: RunFolder,
     about: Mapping[str, Any],
+    supervisor: Supervisor,
 ) -> int:
-    """Runs the command in the caller's folder and returns 0, or 1 if it failed.
+    """Runs the command in the caller's folder, again after a failure if the supervisor says so, and returns the exit code.
 
-    about: what status.json says beside state, numbers and times.
+    start: returns the words of the command for the folder of an attempt. about: what status.json says beside state, numbers
+    and times.
     """
     status: dict[str, Any] = {**about, "state": "running", "started": time.time(), "log": str(folder.log)}
     folder.write_status(status)
-    progress, kept = Progress(sys.stdout), collections.deque[str](maxlen=_KEPT)
     try:
-        with (
-            open(folder.log, "a", encoding="utf-8") as log,
-            open(folder.losses, "a", encoding="utf-8") as losses,
-        ):
-            code = _follow(words, environment, log, losses, progress, kept, status, folder)
-    except BaseException as error:
+        return _attempts(start, environment, folder, status, supervisor)
+    finally:
+        supervisor.close()
+
+
+def _attempts(
+    start: Callable[[Path], Sequence[str]],
+    environment: Mapping[str, str],
+    folder: RunFolder,
+    status: dict[str, Any],
+    supervisor: Supervisor,
+) -> int:
+    while True:
+        progress, kept = Progress(sys.stdout), collections.deque[str](maxlen=_KEPT)
+        try:
+            with (
+                open(folder.log, "a", encoding="utf-8") as log,
+                open(folder.losses, "a", encoding="utf-8") as losses,
+            ):
+                words = start(supervisor.begin())
+                code = _follow(words, environment, log, losses, progress, kept, status, folder, supervisor)
+            verdict = supervisor.after(code, _cause(kept) if code > 0 else _fault(code, status).rstrip(":"))
+            if verdict.code is None:
+                progress.close()
+                print(verdict.text, file=sys.stderr, flush=True)
+                time.sleep(verdict.pause)
+                continue
+        except BaseException as error:
+            progress.close()
+            stopped = isinstance(error, KeyboardInterrupt)
+            folder.write_status(status | {"state": "stopped" if stopped else "failed", "ended": time.time()})
+            raise
         progress.close()
-        stopped = isinstance(error, KeyboardInterrupt)
-        folder.write_status(status | {"state": "stopped" if stopped else "failed", "ended": time.time()})
-        raise
-    progress.close()
-    fault = _fault(code, status)
-    state = "failed" if fault else "done"
-    folder.write_status(status | {"state": state, "ended": time.time(), "exit_code": code})
-    if fault:
+        return _ended(code, verdict, status, kept, folder, bool(supervisor.asked))
+
+
+def _ended(
+    code: int,
+    verdict: Verdict,
+    status: dict[str, Any],
+    kept: collections.deque[str],
+    folder: RunFolder,
+    asked: bool,
+) -> int:
+    """Writes and shows how the run has ended."""
+    state = "stopped" if asked else "failed" if verdict.code else "done"
+    told = {"reason": verdict.text} if verdict.text else {}
+    folder.write_status(status | {"state": state, "ended": time.time(), "exit_code": code, **told})
+    if verdict.code and not asked:
         shown = "\n".join("    " + line for line in lines.last_errors(list(kept)))
-        print(f"{fault}\n{shown}\n  The whole output: {folder.log}", file=sys.stderr)
-        return FAILED
-    return 0
+        print(f"{_fault(code, status) or 'the training was stopped:'}\n{shown}", file=sys.stderr)
+        print(f"  The whole output: {folder.log}", file=sys.stderr)
+    if verdict.text:
+        print(verdict.text, file=sys.stderr)
+    return verdict.code or 0
+
+
+def _cause(kept: collections.deque[str]) -> str:
+    """What the launcher has said of the rank that failed first, else that the program failed."""
+    said = [found for line in kept if (found := _RANK_ENDED.match(line))]
+    return f"rank {said[-1][1]} ended {said[-1][2]}" if said else "the program failed"
 
 
 def _fault(code: int, status: Mapping[str, Any]) -> str:
@@ -130,18 +176,22 @@ def _follow(
     kept: collections.deque[str],
     status: dict[str, Any],
     folder: RunFolder,
+    supervisor: Supervisor,
 ) -> int:
     """Runs the child and records its lines as they come. A child that is running when an error occurs here is ended."""
     log.write("$ " + json.dumps(list(words)) + "\n")
-    with subprocess.Popen(
-        list(words),
-        env=dict(environment),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    ) as child:
+    with (
+        subprocess.Popen(
+            list(words),
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as child,
+        supervisor.watching(child),
+    ):
         try:
             for line in child.stdout or ():
                 log.write(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from dataclasses import dataclass, fields, replace
 from math import prod
@@ -13,6 +14,7 @@ from ..config.section import Section
 from ..config.sections import TRAINING
 from ..config.training import (
     Dataset,
+    Health,
     Model,
     Monitor,
     Overlap,
@@ -85,6 +87,7 @@ class Settings(Common):
 
     model: Model
     parallel: Parallel
+    health: Health
     recompute: Recompute
     overlap: Overlap
     recovery: Recovery
@@ -134,8 +137,36 @@ def read(document: Document) -> Settings:
         UserError: with a line for each wrong key, or the first size that does not fit.
     """
     settings = checked(document, Settings)
+    _check_recovery(settings)
     check_sizes(settings)
     return settings
+
+
+def _check_recovery(settings: Settings) -> None:
+    """Raises UserError for a key of monitoring or recovery that needs another one."""
+    if settings.recovery.memory is not None:
+        needs = {
+            "save.interval": settings.save.interval is not None,
+            "monitor.watch: true": settings.monitor.watch,
+            "run.nodes: 1, because each machine sees only its own memory": settings.run.nodes == 1,
+        }
+        for need, there in needs.items():
+            if not there:
+                raise settings.document.error("recovery.memory", f"needs {need}")
+    if not settings.monitor.watch:
+        return
+    for key, package in (("tensorboard", "tensorboard"), ("prometheus", "prometheus_client")):
+        if getattr(settings.monitor, key) not in (None, False) and importlib.util.find_spec(package) is None:
+            message = (
+                "needs a package that is not installed: pip install 'msadapter[toolkit]', or leave it out"
+            )
+            raise settings.document.error(f"monitor.{key}", message)
+    if settings.flag("async_save"):
+        where = next(
+            name for name, one in settings.sections().items() if "async_save" in (one.model_extra or {})
+        )
+        message = "writes files after the manifest: leave it out, or set monitor.watch: false"
+        raise settings.document.error(f"{where}.async_save", message)
 
 
 def _once(settings: Common) -> None:

@@ -280,3 +280,26 @@ def test_an_upstream_that_does_not_start(own, capsys) -> None:
         "cannot be started, so its flags are unknown" in error
         and "No module named 'no_such_package'" in error
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["recovery.memory=1"], "recovery.memory: needs save.interval"),
+        (["recovery.memory=1", "save.interval=1", "monitor.watch=false"], "recovery.memory: needs monitor.watch: true"),
+        (["upstream.async_save=true"], "upstream.async_save: writes files after the manifest"),
+        (["monitor.parameters=['(']"], "monitor.parameters: value error, '(' is no regular expression"),
+        (["health.spike=0.5"], "health.spike: input should be greater than 1"),
+    ],
+)  # fmt: skip
+def test_what_monitoring_and_recovery_need(fake, capsys, words, message) -> None:
+    assert train(*words) == 2
+    assert message in capsys.readouterr().err and not Path("runs").exists()
+
+
+def test_a_failed_run_starts_again_and_stops_at_the_same_iteration(fake, capsys) -> None:
+    assert train("upstream.fail=2", "recovery.restarts=5", "recovery.backoff=0") == 3
+    err = capsys.readouterr().err
+    assert "restart 1 of 5 in 0 s" in err and "two attempts in a row failed in iteration 0" in err
+    status = only_run().status()
+    assert status["state"] == "failed" and "ValueError: the numbers went bad" in status["reason"]

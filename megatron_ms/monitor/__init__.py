@@ -1,0 +1,1 @@
+"""Observes a training from inside its ranks, over unmodified upstreams."""

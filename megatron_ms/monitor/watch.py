@@ -1,0 +1,398 @@
+"""Observes the training of one rank. Its methods are called around upstream's functions, which `hooks` lists."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..recovery.beats import Heart
+from ..recovery.saving import Saving
+from . import events, goodput, outputs, tensors
+from .health import Skips, Spikes
+from .stragglers import Stragglers
+from .waiting import Waiting
+
+_GRAD_NORM = 5  # place of the gradient norm in what train_step returns
+STOPPED = 3  # exit code of a rank that a rule of health stops
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the toolkit tells the ranks of an attempt. The names are those of the configuration."""
+
+    folder: Path
+    signs: Path
+    interval: int = 1
+    parameters: tuple[str, ...] = ()
+    weights: bool = False
+    optimizer: bool = False
+    peak_tflops: float | None = None
+    prometheus: int | None = None
+    tensorboard: bool = False
+    straggler: float = 1.5
+    skip_norm: float | None = None
+    skip_limit: int = 10
+    window: int = 20
+    spike: float | None = None
+    trace: bool = True
+    memory: str | None = None  # folder of the checkpoints in memory
+    memory_interval: int = 1
+
+    def text(self) -> str:
+        return json.dumps(self.__dict__ | {"folder": str(self.folder), "signs": str(self.signs)}, indent=1)
+
+    @classmethod
+    def of_text(cls, text: str) -> Settings:
+        content = json.loads(text)
+        places = {name: Path(content[name]) for name in ("folder", "signs")}
+        return cls(**content | places | {"parameters": tuple(content["parameters"])})
+
+
+class TooManySkips(SystemExit):
+    """So many steps in a row were over the threshold that the training is stopped."""
+
+
+class Watch:
+    """The observer of a rank."""
+
+    def __init__(self, settings: Settings, rank: int) -> None:
+        self.settings, self.rank = settings, rank
+        self.heart: Heart | None = None
+        self.waiting = Waiting()
+        self.skips = Skips(settings.skip_norm, settings.skip_limit)
+        self.spikes = Spikes(settings.spike, settings.window)
+        self.saving = Saving(settings.folder, lambda: self.spikes.reasons(self.iteration))
+        self.patterns = [re.compile(pattern) for pattern in settings.parameters]
+        self.stragglers = Stragglers(settings.straggler)
+        self.writers: list[Any] = []
+        self.named: tensors.Named | None = None
+        self.trace: tensors.Trace | None = None
+        self.iteration = 0
+        self._own: dict[str, Any] = {}
+        self._losses: list[tuple[Any, Any]] = []
+        self._seconds = self._waited = 0.0
+        self._steps = 0
+        self._before = goodput.Spent(
+            0.0, 0.0, 0.0, 0.0
+        )  # the use of the time until this attempt's first step
+        self._began = 0.0  # the time of that step
+        self._steps_here = 0  # steps of this attempt that have begun
+        self._operations = 0.0  # upstream's count of floating point operations before this step
+        self._gained = 0.0  # seconds of this attempt's steps
+        self._skipped = False
+        self._random: Any = None  # state of the accelerator's generator in the checkpoint
+
+    @classmethod
+    def of_file(cls, place: str) -> Watch:
+        settings = Settings.of_text(Path(place).read_text(encoding="utf-8"))
+        return cls(settings, int(os.environ.get("RANK", "0")))
+
+    # -- upstream's functions -------------------------------------------------------------------------------
+    def save(self, original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        return self.saving.save(original, *arguments, **named)
+
+    def load(self, original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        result = self.saving.load(original, *arguments, **named)
+        if result[0] > 0:
+            import torch
+
+            self._random = torch.cuda.get_rng_state()
+        return result
+
+    def metadata(self, original: Callable[..., Any], tracker: str) -> Any:
+        return self.saving.metadata(original, tracker)
+
+    def step(
+        self,
+        original: Callable[..., Any],
+        forward: Callable[..., Any],
+        data: Any,
+        model: Any,
+        optimizer: Any,
+        scheduler: Any,
+        *rest: Any,
+        **named: Any,
+    ) -> Any:
+        """Around train_step."""
+        from megatron.training import get_args
+
+        arguments = get_args()
+        self.iteration = arguments.curr_iteration + 1
+        if self.named is None:
+            self._begin(model, optimizer)
+        self._beat(lambda heart: heart.running(self.iteration))
+        if self.settings.memory is not None:
+            self._remember(model, optimizer, scheduler, data, arguments)
+        began, waited = time.perf_counter(), self.waiting.seconds
+        self._skipped = False
+        try:
+            result = original(self._forward(forward), data, model, optimizer, scheduler, *rest, **named)
+        except Exception as error:
+            self._failed(error)
+            raise
+        self._seconds += time.perf_counter() - began
+        self._waited += self.waiting.seconds - waited
+        self._steps += 1
+        self.skips.count(self._skipped)
+        if self.iteration % self.settings.interval == 0:
+            self._measure(result, model, optimizer, arguments)
+        self._beat(lambda heart: heart.done())
+        self._stop_if_too_many()
+        return result
+
+    # -- inside of a step -----------------------------------------------------------------------------------
+    def _begin(self, model: Any, optimizer: Any) -> None:
+        """At the first step: model and optimizer are complete, and the process groups exist."""
+        import torch
+        from torch.distributed import distributed_c10d
+
+        if self._random is not None:
+            # Without an accelerator it is the generator of the CPU, from which data loaders have drawn their seeds.
+            torch.cuda.set_rng_state(self._random)
+        self.named = tensors.Named(model)
+        if self.settings.trace:
+            self.trace = tensors.Trace(self.named)
+        optimizer.prepare_grads = functools.partial(self._prepared, optimizer, optimizer.prepare_grads)
+        group = distributed_c10d._get_default_group()
+        self.waiting.install(type(group._backend), torch.distributed.Work)
+        if self.rank == 0:
+            self.writers = _writers(self.settings)
+            records = events.read(self.settings.folder, outputs.MEASURED)
+            self._before = goodput.spent(records, events.read(self.settings.folder), time.time())
+            self._began = time.time()
+            events.append(
+                self.settings.folder, "step", f"iteration {self.iteration} begins", iteration=self.iteration
+            )
+
+    def _remember(self, model: Any, optimizer: Any, scheduler: Any, data: Any, arguments: Any) -> None:
+        """Writes a checkpoint of the steps so far into memory, as upstream would write it to the disk after the last step."""
+        from megatron.training import training
+
+        done = self.iteration - 1
+        if self._steps_here and done % self.settings.memory_interval == 0:
+            hooked = training.should_disable_forward_pre_hook(arguments)
+            if hooked:
+                training.disable_forward_pre_hook(model)
+            self.saving.remember(
+                Path(str(self.settings.memory)), done, model, optimizer, scheduler, self._operations, data
+            )
+            if hooked:
+                training.enable_forward_pre_hook(model)
+        if not self._steps_here:
+            self._operations = arguments.num_floating_point_operations_so_far
+        self._steps_here += 1
+        self._operations += training.num_floating_point_operations(arguments, _batch(arguments))
+
+    def _forward(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Upstream's forward step, whose loss is noted before it is reduced over the ranks."""
+        self._losses.clear()
+
+        @functools.wraps(function)
+        def around(*arguments: Any, **named: Any) -> Any:
+            if self.trace is not None:
+                self.trace.clear()
+            result = function(*arguments, **named)
+            if isinstance(result, tuple) and len(result) == 2 and callable(result[1]):
+                self._check(result[0])
+                return result[0], self._noted(result[1])
+            return result
+
+        return around
+
+    def _check(self, output: Any) -> None:
+        """Raises FloatingPointError on the first stage of a pipeline whose output is not finite, before others receive it."""
+        if self.trace is None:
+            return
+        for tensor in tensors.tensors(output):
+            if not tensors.finite(tensor):
+                raise FloatingPointError("the output of the forward pass has NaN or infinity")
+
+    def _noted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def around(*arguments: Any, **named: Any) -> Any:
+            result = function(*arguments, **named)
+            if isinstance(result, tuple) and len(result) in (2, 3) and hasattr(result[0], "detach"):
+                count = result[1].detach().clone() if len(result) == 3 else 1
+                self._losses.append((result[0].detach().clone(), count))  # upstream divides it in place
+            return result
+
+        return around
+
+    def _prepared(self, optimizer: Any, original: Callable[[], bool]) -> bool:
+        """Around the optimizer's prepare_grads, which has unscaled the gradients. True skips the step, as an overflow does."""
+        overflow = original()
+        if overflow:
+            return True
+        assert self.named is not None
+        if self.iteration % self.settings.interval == 0:
+            self._own["norm"] = tensors.gradient_norms(self.named.chosen(self.patterns))
+            if self.spikes.factor is not None:
+                found = tensors.gradient_norms(self.named.chosen([tensors.EMBEDDING]))
+                self._own["embedding norm"] = max(found.values(), default=None)
+        if self.skips.threshold is None:
+            return False
+        norm = float(optimizer.get_grad_norm())
+        self._own["skipped norm"] = norm
+        self._skipped = _any(self.skips.over(norm))
+        if self._skipped and self.rank == 0:
+            text = f"iteration {self.iteration} changes no parameter: gradient norm {norm:.4g} is over {self.skips.threshold:g}"
+            print(text, flush=True)
+            events.append(self.settings.folder, "skip", text, iteration=self.iteration, norm=norm)
+        return self._skipped
+
+    def _stop_if_too_many(self) -> None:
+        if self.skips.too_many:
+            text = (
+                f"{self.skips.row} steps in a row, up to iteration {self.iteration}, had a gradient norm over "
+                f"health.skip_norm = {self.skips.threshold:g} (health.skip_limit)"
+            )
+            self._beat(lambda heart: heart.reason("skips", text, final=True, iteration=self.iteration))
+            if self.rank == 0:
+                print(text, flush=True)
+            raise TooManySkips(STOPPED)
+
+    def _failed(self, error: Exception) -> None:
+        """Leaves the reason for which the step failed on this rank."""
+        found = self.trace.first() if self.trace is not None else ""
+        where = f"rank {self.rank}, iteration {self.iteration}"
+        if not found:
+            self._beat(lambda heart: heart.failed(error, where))
+            return
+        text = f"{where}: the first tensor with NaN or infinity is the {found}"
+        print(text, flush=True)
+        self._beat(lambda heart: heart.reason("nan", text, iteration=self.iteration))
+
+    def _beat(self, action: Callable[[Heart], None]) -> None:
+        if self.heart is not None:
+            action(self.heart)
+
+    # -- after a step ---------------------------------------------------------------------------------------
+    def _measure(self, result: Any, model: Any, optimizer: Any, arguments: Any) -> None:
+        """Collects the numbers of all ranks on rank 0, which writes them."""
+        import torch
+
+        own, self._own = self._own, {}
+        with torch.no_grad():
+            own |= self._local(result, optimizer)
+        own["seconds"] = (self._seconds - self._waited) / self._steps
+        gathered: list[dict[str, Any]] = [{} for _ in range(torch.distributed.get_world_size())]
+        torch.distributed.all_gather_object(gathered, own)
+        if self.rank == 0:
+            self._write(gathered, optimizer, arguments)
+        self._seconds = self._waited = 0.0
+        self._steps = 0
+
+    def _local(self, result: Any, optimizer: Any) -> dict[str, Any]:
+        """This rank's own numbers."""
+        assert self.named is not None
+        reported, norm = result[0], result[_GRAD_NORM]
+        losses = [float(loss) / max(float(count), 1.0) for loss, count in self._losses]
+        return {
+            "reported": {name: float(value) for name, value in reported.items()},
+            "whole norm": None if norm is None else float(norm),
+            "loss": sum(losses) / len(losses) if losses else None,
+            "memory": _memory(),
+            "weight": tensors.weight_norms(self.named.chosen(self.patterns)) if self.settings.weights else {},
+            "state": tensors.state_norms(optimizer) if self.settings.optimizer else {},
+        }
+
+    def _write(self, gathered: list[dict[str, Any]], optimizer: Any, arguments: Any) -> None:
+        embedding = max(filter(None, [one.pop("embedding norm", None) for one in gathered]), default=None)
+        record = self._record(gathered, optimizer, arguments)
+        lines = self.stragglers.add([one["seconds"] for one in record["ranks"]])
+        for text in lines:
+            print(text, flush=True)
+            events.append(self.settings.folder, "straggler", text, iteration=self.iteration)
+        values = {"loss": record["loss"], "gradient norm": record["grad norm"], "embedding norm": embedding}
+        for text in self.spikes.add(self.iteration, values):
+            print(f"spike: {text}", flush=True)
+            events.append(self.settings.folder, "spike", text, iteration=self.iteration)
+        for writer in self.writers:
+            writer.write(record)
+
+    def _record(self, gathered: list[dict[str, Any]], optimizer: Any, arguments: Any) -> dict[str, Any]:
+        """The line of a measured step."""
+        reported: dict[str, float] = next((one["reported"] for one in gathered if one["reported"]), {})
+        norms = [one.pop("whole norm") for one in gathered]
+        attempts = [one.pop("skipped norm", None) for one in gathered]
+        for one in gathered:
+            del one["reported"]
+        seconds = self._seconds / self._steps
+        record: dict[str, Any] = {"iteration": self.iteration, "time": time.time(), "seconds": seconds}
+        record |= {"steps": self._steps, "skipped": self.skips.total, "skipped in a row": self.skips.row}
+        record["loss"] = next(iter(reported.values()), None)
+        record |= {name: value for name, value in reported.items() if len(reported) > 1}
+        record["grad norm"] = next((norm for norm in [*norms, *attempts] if norm is not None), None)
+        record["learning rate"] = next(iter(group["lr"] for group in optimizer.param_groups), None)
+        record |= self._speed(seconds, arguments)
+        record["memory"] = max(one["memory"] for one in gathered)
+        record["goodput"] = self._goodput(record)
+        record["ranks"] = [
+            {name: value for name, value in one.items() if value not in ({}, None)} for one in gathered
+        ]
+        return record
+
+    def _speed(self, seconds: float, arguments: Any) -> dict[str, float]:
+        """Throughput and MFU of a step of that many seconds, by upstream's own count of operations."""
+        from megatron.training.training import num_floating_point_operations
+
+        batch = _batch(arguments)
+        tflops = num_floating_point_operations(arguments, batch) / seconds / arguments.world_size / 1e12
+        found = {"tokens per second": batch * arguments.seq_length / seconds, "tflops": tflops}
+        if self.settings.peak_tflops:
+            found["mfu"] = tflops / self.settings.peak_tflops
+        return found
+
+    def _goodput(self, record: dict[str, Any]) -> float:
+        """The share of the run's time so far that was spent on steps that count."""
+        self._gained += record["seconds"] * record["steps"]
+        total = self._before.total + record["time"] - self._began
+        return (self._before.training + self._gained) / total
+
+
+def _writers(settings: Settings) -> list[Any]:
+    """The outputs of rank 0."""
+    found: list[Any] = [outputs.Lines(settings.folder)]
+    if settings.tensorboard:
+        found.append(outputs.Board(settings.folder))
+    if settings.prometheus is not None:
+        metrics = outputs.Metrics(settings.prometheus)
+        print(f"metrics: http://{outputs.HOST}:{metrics.port}/metrics", flush=True)
+        found.append(metrics)
+    return found
+
+
+def _batch(arguments: Any) -> int:
+    """The samples of the present step."""
+    from megatron.core.num_microbatches_calculator import get_num_microbatches
+
+    return arguments.micro_batch_size * arguments.data_parallel_size * get_num_microbatches()
+
+
+def _any(flag: bool) -> bool:
+    """True on all ranks if the flag is true on one of them."""
+    import torch
+
+    found = torch.tensor([int(flag)], dtype=torch.int32, device="cuda")
+    torch.distributed.all_reduce(found, op=torch.distributed.ReduceOp.MAX)
+    return bool(found.item())
+
+
+def _memory() -> float:
+    """GB of memory that this process occupies: on the accelerator if there is one, else of the host."""
+    import torch
+
+    with contextlib.suppress(RuntimeError, AttributeError):
+        used = torch.cuda.max_memory_allocated()
+        if used:
+            return used / 1e9
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e9

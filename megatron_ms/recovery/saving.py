@@ -1,0 +1,173 @@
+"""Around upstream's functions that save and load checkpoints: manifests, and the choice of a whole and healthy checkpoint.
+
+All ranks take part. Each measures or checks its share of the files; rank 0 writes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from patches.tree import aside_of
+
+from ..monitor import events
+from . import manifest, memory
+
+
+class Saving:
+    """folder: of the run, for its events. reasons(): why a checkpoint that is written now is unhealthy."""
+
+    def __init__(self, folder: Path, reasons: Callable[[], tuple[str, ...]]) -> None:
+        self.folder, self.reasons = folder, reasons
+        self._events = True
+        self._context: dict[str, Any] = {}  # upstream's, for the checkpoints in memory
+        self.chosen: dict[str, int] = {}  # folder of checkpoints -> the one that is loaded from it
+
+    def save(self, original: Callable[..., Any], iteration: int, *arguments: Any, **named: Any) -> Any:
+        """Around save_checkpoint(iteration, ...)."""
+        given = _arguments()
+        if named.get("non_persistent_ckpt") or not given.save:
+            return original(iteration, *arguments, **named)
+        if given.async_save:
+            raise NotImplementedError(
+                "--async-save writes files after save_checkpoint has returned, which manifests do not know: "
+                "remove async_save, or set monitor.watch: false"
+            )
+        place = manifest.place_of(Path(given.save), iteration)
+        if _rank() == 0:
+            manifest.demand(place.parent)
+            if (place / manifest.NAME).exists():
+                place.rename(aside_of(place))  # refused, or of a part of the run that is computed again
+        _barrier()
+        began = time.monotonic()
+        result = original(iteration, *arguments, **named)
+        self._finish(place, iteration, time.monotonic() - began)
+        return result
+
+    def _finish(self, place: Path, iteration: int, seconds: float) -> None:
+        """Writes the manifest, when all ranks have written their files."""
+        measured: manifest.Measured = {}
+        for part in _together(manifest.measure(place, _rank(), _world())):
+            measured |= part
+        if _rank() == 0:
+            health = manifest.Health(not self.reasons(), self.reasons())
+            manifest.write(place, measured, health)
+            size = sum(size for size, _ in measured.values())
+            text = f"checkpoint {iteration} is written" + ("" if health.healthy else ", but unhealthy")
+            more = {"iteration": iteration, "seconds": seconds, "bytes": size, "healthy": health.healthy}
+            if self._events:
+                events.append(self.folder, "save", text, **more)
+            if not health.healthy:
+                print(f"{text}: {'; '.join(health.reasons)}", flush=True)
+        _barrier()
+
+    def remember(
+        self,
+        place: Path,
+        iteration: int,
+        model: Any,
+        optimizer: Any,
+        scheduler: Any,
+        operations: float,
+        data: Any,
+    ) -> None:
+        """Saves into a folder in memory and removes the checkpoint that was there before."""
+        from megatron.training import checkpointing
+
+        given = _arguments()
+        before, given.save = given.save, str(place)
+        self._events = False
+        try:
+            checkpointing.save_checkpoint(
+                iteration, model, optimizer, scheduler, operations, self._context, train_data_iterator=data
+            )
+        finally:
+            given.save, self._events = before, True
+        if _rank() == 0:
+            memory.prune(place, iteration)
+
+    def load(self, original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """Around load_checkpoint(model, optimizer, scheduler, load_arg="load", ...)."""
+        given = _arguments()
+        where = getattr(given, named.get("load_arg") or (arguments[3:4] or ["load"])[0], None)
+        if not where or not _same(manifest.demanded(Path(where))):
+            return original(*arguments, **named)
+        folder = Path(where)
+        if named_one := getattr(given, "ckpt_step", None):
+            if found := self._fault(manifest.place_of(folder, named_one)):
+                raise manifest.NothingWhole(f"checkpoint {named_one} in {folder} cannot be used: {found}")
+            return original(*arguments, **named)
+        choice = manifest.choose(folder, self._fault, _same(manifest.iterations(folder)))
+        self._tell(choice, folder)
+        if choice.iteration is None:
+            return 0, 0  # as upstream's, when there is no checkpoint
+        self.chosen[str(folder)] = choice.iteration
+        if _rank() == 0 and not (folder / manifest.LATEST).is_file():
+            manifest.point(folder, choice.iteration)
+        _barrier()
+        return original(*arguments, **named)
+
+    def metadata(self, original: Callable[..., Any], tracker: str) -> Any:
+        """Around read_metadata(tracker): the iteration, and whether it is a release."""
+        number = self.chosen.get(str(Path(tracker).parent))
+        return original(tracker) if number is None else (number, False)
+
+    def _fault(self, place: Path) -> str:
+        """What is wrong with a checkpoint. Each rank reads a share of its files."""
+        found = _together(manifest.fault(place, _rank(), _world()))
+        return next((text for text in found if text), "")
+
+    def _tell(self, choice: manifest.Choice, folder: Path) -> None:
+        if _rank() == 0:
+            for text in choice.said(folder):
+                print(text, flush=True)
+            for number, text in choice.refused:
+                events.append(
+                    self.folder, "refused", f"checkpoint {number} is not used: {text}", iteration=number
+                )
+            if choice.iteration is not None:
+                text = f"goes on from checkpoint {choice.iteration}"
+                events.append(self.folder, "resume", text, iteration=choice.iteration)
+
+
+def _arguments() -> Any:
+    from megatron.training import get_args
+
+    return get_args()
+
+
+def _rank() -> int:
+    import torch
+
+    return torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
+
+
+def _world() -> int:
+    import torch
+
+    return torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
+
+
+def _barrier() -> None:
+    import torch
+
+    if _world() > 1:
+        torch.distributed.barrier()
+
+
+def _together(own: Any) -> list[Any]:
+    """The objects of all ranks."""
+    import torch
+
+    if _world() == 1:
+        return [own]
+    found: list[Any] = [None] * _world()
+    torch.distributed.all_gather_object(found, own)
+    return found
+
+
+def _same(own: Any) -> Any:
+    """Rank 0's object, on all ranks."""
+    return _together(own)[0]

@@ -1,0 +1,205 @@
+"""Decides what happens when an attempt to train has ended, and watches the ranks of the running attempt."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from ..monitor import events
+from . import beats, memory
+
+FAILED, STOPPED = 1, 3  # exit codes: the work failed; a rule of health or recovery stopped the run for good
+_LONGEST = 300.0  # seconds of the longest pause before a restart
+
+
+@dataclass(frozen=True)
+class Rules:
+    """restarts: the most restarts. backoff: seconds before the first one, which double. silence: seconds after which a rank
+    without a sign of life is ended, 0 for never. saves: whether the run writes checkpoints."""
+
+    restarts: int = 0
+    backoff: float = 1.0
+    silence: float = 60.0
+    saves: bool = False
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What follows after an attempt: `code` is the exit code, or None for a restart after `pause` seconds."""
+
+    code: int | None
+    text: str = ""
+    pause: float = 0.0
+
+
+class Supervisor:
+    """Supervises the attempts of a run. memory: the folder of its checkpoints in memory, or None."""
+
+    def __init__(self, folder: Path, rules: Rules, memory: Path | None = None) -> None:
+        self.folder, self.rules, self.memory = folder, rules, memory
+        self.attempt = _last_attempt(folder)
+        self.restarts = 0
+        self.asked = ""  # the signal that asked the run to end
+        self.crashed: int | None = None  # the iteration in which the last attempt crashed
+        self.named: list[str] = []  # silent ranks that this attempt was ended for
+
+    @property
+    def signs(self) -> Path:
+        """The folder of this attempt, in which its ranks leave their signs."""
+        return self.folder / "attempts" / str(self.attempt)
+
+    def begin(self) -> Path:
+        """Begins an attempt and returns its folder."""
+        if self.memory is not None:
+            self._keep()  # of a command that was killed
+            memory.prepare(self.memory)
+        self.attempt += 1
+        self.signs.mkdir(parents=True)
+        self.named = []
+        events.append(self.folder, "attempt", f"attempt {self.attempt} begins", attempt=self.attempt)
+        return self.signs
+
+    def after(self, code: int, fault: str) -> Verdict:
+        """Judges an attempt that has ended. fault: what the launcher says of its failure, "" if it did not fail."""
+        found = beats.reasons(self.signs)
+        final = next((one for one in found if one["final"]), None)
+        where = max((beat.iteration for beat in beats.read(self.signs).values()), default=0)
+        if self.asked:
+            return self._asked(code)
+        if final is not None:
+            return self._end(STOPPED, final["text"])
+        if not fault:
+            events.append(self.folder, "done", "the run is complete")
+            return Verdict(0)
+        causes = [one["text"] for one in found if one["kind"] != "other rank"]
+        text = "; ".join(self.named or causes[:1]) or fault
+        events.append(self.folder, "failure", text, iteration=where, code=code)
+        self._keep()
+        return self._restart(text, where)
+
+    def close(self) -> None:
+        """Removes the checkpoints in memory."""
+        if self.memory is not None:
+            memory.remove(self.memory)
+
+    def _keep(self) -> None:
+        """Copies the newest checkpoint from memory to the disk."""
+        if self.memory is None:
+            return
+        number = memory.keep(self.memory, self.folder / "checkpoints")
+        if number is not None:
+            text = f"checkpoint {number} was kept from memory"
+            print(text, file=sys.stderr, flush=True)
+            events.append(self.folder, "kept", text, iteration=number)
+
+    def _restart(self, text: str, where: int) -> Verdict:
+        if self.rules.restarts == 0:
+            return Verdict(FAILED, text)
+        if where == self.crashed:
+            return self._end(STOPPED, f"two attempts in a row failed in iteration {where}: {text}")
+        self.crashed = where
+        if self.restarts == self.rules.restarts:
+            return self._end(
+                STOPPED, f"{text}; all {self.rules.restarts} restarts are used (recovery.restarts)"
+            )
+        self.restarts += 1
+        pause = min(self.rules.backoff * 2 ** (self.restarts - 1), _LONGEST)
+        said = f"{text}; restart {self.restarts} of {self.rules.restarts} in {pause:g} s"
+        events.append(self.folder, "restart", said, pause=pause)
+        return Verdict(None, said, pause)
+
+    def _asked(self, code: int) -> Verdict:
+        """The end that a signal asked for. It is a success if nothing that was computed is lost."""
+        began = any(beat.finished for beat in beats.read(self.signs).values())
+        if code == 0 or not began:
+            return self._end(
+                0, f"ended by {self.asked}" + (", with a checkpoint" if began else " before the first step")
+            )
+        if not self.rules.saves:
+            return self._end(
+                FAILED, f"ended by {self.asked} without a checkpoint, because save.interval is not set"
+            )
+        self._keep()
+        return self._end(FAILED, f"ended by {self.asked}, but the ranks failed to write a checkpoint")
+
+    def _end(self, code: int, text: str) -> Verdict:
+        events.append(self.folder, "end", text, code=code)
+        return Verdict(code, text)
+
+    @contextmanager
+    def watching(self, launcher: Any) -> Iterator[None]:
+        """While it is open, silent ranks are ended, and SIGTERM and SIGUSR1 let the ranks save and end.
+
+        launcher: the process (with `pid` and `terminate`) that has started the ranks.
+        """
+        over = threading.Event()
+        thread = threading.Thread(target=self._watch, args=(launcher, over), daemon=True)
+        if self.rules.silence:
+            thread.start()
+        with self._handlers(launcher):
+            try:
+                yield
+            finally:
+                over.set()
+                if thread.is_alive():
+                    thread.join()
+
+    def _watch(self, launcher: Any, over: threading.Event) -> None:
+        while not over.wait(min(self.rules.silence / 4, 1.0)):
+            for beat in self.silent(time.monotonic()):
+                if beat.parent == launcher.pid:
+                    text = beat.said(time.monotonic())
+                    self.named.append(text)
+                    print(text, file=sys.stderr, flush=True)
+                    events.append(self.folder, "silent", text, rank=beat.rank, iteration=beat.iteration)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(beat.pid, signal.SIGKILL)
+                    return  # the launcher ends the others
+
+    def silent(self, now: float) -> list[beats.Beat]:
+        """The ranks of this attempt that have been silent for too long."""
+        return beats.silent(beats.read(self.signs), self.rules.silence, now)
+
+    @contextmanager
+    def _handlers(self, launcher: Any) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield  # signals reach the main thread, which belongs to somebody else here
+            return
+
+        def handle(number: int, frame: FrameType | None) -> None:
+            self._ask(number, launcher)
+
+        before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGUSR1)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _ask(self, number: int, launcher: Any) -> None:
+        """Lets the ranks end. The second signal, or one before all ranks have begun a step, ends the launcher."""
+        ranks = [beat for beat in beats.read(self.signs).values() if beat.parent == launcher.pid]
+        ready = bool(ranks) and all(beat.iteration for beat in ranks)
+        if self.asked or not ready or not self.rules.saves:
+            launcher.terminate()
+        else:
+            for beat in ranks:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(beat.pid, signal.SIGTERM)
+        self.asked = self.asked or signal.Signals(number).name
+
+
+def _last_attempt(folder: Path) -> int:
+    """The number of the last attempt that an earlier command began in this folder."""
+    names = [place.name for place in (folder / "attempts").glob("*")]
+    return max((int(name) for name in names if name.isdigit()), default=0)

@@ -1,0 +1,136 @@
+"""Spikes, skipped steps, stragglers, waiting time, goodput and the outputs, on known numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from megatron_ms.monitor import events, goodput, outputs
+from megatron_ms.monitor.health import Skips, Spikes
+from megatron_ms.monitor.stragglers import Stragglers
+from megatron_ms.monitor.waiting import Waiting
+
+
+def test_a_spike_marks_checkpoints_until_it_leaves_the_window() -> None:
+    spikes = Spikes(3.0, 10)
+    for number in range(1, 11):
+        assert spikes.add(number, {"loss": 2.0, "gradient norm": None}) == []
+    assert spikes.reasons(10) == ()
+    assert spikes.add(11, {"loss": 7.0}) == ["loss 7 at iteration 11 (usually 2)"]
+    assert spikes.add(12, {"loss": 5.9}) == []
+    assert spikes.reasons(20) == ("loss 7 at iteration 11 (usually 2)",)
+    assert spikes.reasons(21) == ()
+
+
+def test_a_spike_does_not_raise_the_median() -> None:
+    spikes = Spikes(3.0, 4)
+    for number in range(4):
+        spikes.add(number, {"loss": 1.0})
+    assert all(spikes.add(number, {"loss": 9.0}) for number in range(4, 12))
+
+
+def test_the_first_steps_are_not_judged_but_nan_is_always_a_spike() -> None:
+    spikes = Spikes(3.0, 10)
+    assert spikes.add(1, {"loss": 1.0}) == [] and spikes.add(2, {"loss": 50.0}) == []
+    assert len(spikes.add(3, {"loss": math.nan})) == 1
+    assert Spikes(None, 10).add(3, {"loss": math.nan}) == []
+
+
+def test_skips_are_counted_and_bounded() -> None:
+    skips = Skips(5.0, 3)
+    assert [skips.over(norm) for norm in (5.0, 5.1, math.inf, math.nan)] == [False, True, True, True]
+    for skipped in (True, True, False, True, True):
+        skips.count(skipped)
+    assert (skips.total, skips.row, skips.too_many) == (4, 2, False)
+    skips.count(True)
+    assert skips.too_many and not Skips(None, 1).over(math.nan)
+
+
+def test_a_straggler_is_named_once_until_it_has_kept_up() -> None:
+    found = Stragglers(1.5, 5)
+    said = [found.add([1.0, 1.1, 2.2, 0.9]) for _ in range(7)]
+    assert [len(lines) for lines in said] == [0, 0, 0, 0, 1, 0, 0]
+    text = "straggler: rank 2 works 2.2 times as long as the others (2.200 s of a step, they 1.000 s)"
+    assert said[4] == [text]
+    assert [found.add([1.0, 1.0, 1.0, 1.0]) for _ in range(5)] == [[]] * 5
+    assert sum(len(found.add([1.0, 1.0, 9.0, 1.0])) for _ in range(5)) == 1
+
+
+def test_slow_steps_now_and_then_name_nobody() -> None:
+    found = Stragglers(1.5, 5)
+    assert not any(found.add([1.0, 30.0 if number % 2 else 1.0]) for number in range(20))
+
+
+def test_waiting_counts_nested_calls_once() -> None:
+    now = iter(range(100))
+    waiting = Waiting(lambda: float(next(now)))
+
+    class Work:
+        def wait(self) -> int:
+            return 7
+
+    class Backend:
+        def allreduce(self, work: Work) -> int:
+            return work.wait()
+
+    waiting.install(Backend, Work)
+    assert Backend().allreduce(Work()) == 7 and waiting.seconds == 1.0
+    assert Work().wait() == 7 and waiting.seconds == 2.0
+
+
+def test_goodput_of_a_run_with_a_failure() -> None:
+    """Steps 1 to 4, of which 3 and 4 are computed again; 10 s of 60 for a checkpoint."""
+    records = [{"iteration": number, "seconds": 5.0} for number in (1, 2, 3, 4, 3, 4)]
+    happened = [
+        {"kind": "attempt", "time": 100.0, "text": ""},
+        {"kind": "save", "time": 120.0, "seconds": 10.0, "text": ""},
+    ]
+    spent = goodput.spent(records, happened, 160.0)
+    assert (spent.training, spent.lost, spent.saving, spent.other) == (20.0, 10.0, 10.0, 20.0)
+    assert spent.goodput == pytest.approx(1 / 3)
+
+
+RECORD = {
+    "iteration": 3,
+    "loss": 2.5,
+    "grad norm": None,
+    "ranks": [{"loss": 2.0, "norm": {"a.weight": 1.5}}, {"loss": 3.0, "norm": {"a.weight": 1.0}}],
+}
+
+
+def test_lines_and_events_survive_a_cut_line(tmp_path) -> None:
+    outputs.Lines(tmp_path).write(RECORD)
+    with open(tmp_path / outputs.MEASURED, "a") as file:
+        file.write('{"iteration": 4, "lo')
+    assert events.read(tmp_path, outputs.MEASURED) == [json.loads(json.dumps(RECORD))]
+    events.append(tmp_path, "save", "checkpoint 3 is written", seconds=2.0)
+    assert events.read(tmp_path)[0]["seconds"] == 2.0
+
+
+def test_scalars() -> None:
+    assert sorted(outputs.scalars(RECORD), key=str) == [
+        ("iteration", None, 3.0), ("loss", "0", 2.0), ("loss", "1", 3.0), ("loss", None, 2.5),
+        ("norm/a.weight", "0", 1.5), ("norm/a.weight", "1", 1.0),
+    ]  # fmt: skip
+
+
+def test_prometheus_serves_on_loopback() -> None:
+    pytest.importorskip(
+        "prometheus_client", reason="needs prometheus-client: pip install 'msadapter[toolkit]'"
+    )
+    import urllib.request
+
+    metrics = outputs.Metrics(0)
+    metrics.write(RECORD)
+    with urllib.request.urlopen(f"http://127.0.0.1:{metrics.port}/metrics") as answer:
+        text = answer.read().decode()
+    assert metrics.address == "127.0.0.1" and metrics.port > 0
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    assert lines == [
+        "training_iteration 3.0", "training_loss 2.5", 'training_loss_of_rank{rank="0"} 2.0',
+        'training_loss_of_rank{rank="1"} 3.0',
+        'training_norm_of_parameter_and_rank{parameter="a.weight",rank="0"} 1.5',
+        'training_norm_of_parameter_and_rank{parameter="a.weight",rank="1"} 1.0',
+    ]  # fmt: skip

@@ -1,0 +1,133 @@
+"""The supervisor's decisions, with real processes in the place of ranks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from megatron_ms.monitor import events
+from megatron_ms.recovery import beats
+from megatron_ms.recovery.supervisor import FAILED, STOPPED, Rules, Supervisor
+
+
+def attempt(supervisor: Supervisor, iteration: int, code: int = 1, **reason):
+    """An attempt that ends in an iteration."""
+    heart = beats.Heart(supervisor.begin(), 0)
+    heart.running(iteration)
+    if reason:
+        heart.reason(**reason)
+    return supervisor.after(code, "the training ended with exit code 1:" if code else "")
+
+
+def test_restarts_are_bounded_and_pauses_double(tmp_path) -> None:
+    supervisor = Supervisor(tmp_path, Rules(restarts=2, backoff=0.5))
+    assert [attempt(supervisor, number).pause for number in (3, 5)] == [0.5, 1.0]
+    last = attempt(supervisor, 9)
+    assert last.code == STOPPED and "all 2 restarts are used (recovery.restarts)" in last.text
+
+
+def test_two_crashes_at_the_same_iteration_stop_the_run(tmp_path) -> None:
+    supervisor = Supervisor(tmp_path, Rules(restarts=9))
+    why = {"kind": "nan", "text": "rank 1, iteration 7: NaN"}
+    assert attempt(supervisor, 7, **why).code is None
+    verdict = attempt(supervisor, 7, **why)
+    assert verdict.code == STOPPED
+    assert verdict.text == "two attempts in a row failed in iteration 7: rank 1, iteration 7: NaN"
+    assert [event["kind"] for event in events.read(tmp_path)].count("restart") == 1
+
+
+def test_without_restarts_the_first_failure_is_the_end(tmp_path) -> None:
+    verdict = attempt(Supervisor(tmp_path, Rules()), 3)
+    assert verdict.code == FAILED
+
+
+def test_a_final_reason_is_not_tried_again(tmp_path) -> None:
+    verdict = attempt(
+        Supervisor(tmp_path, Rules(restarts=9)), 3, kind="skips", text="10 steps in a row", final=True
+    )
+    assert (verdict.code, verdict.text) == (STOPPED, "10 steps in a row")
+
+
+def test_success(tmp_path) -> None:
+    assert attempt(Supervisor(tmp_path, Rules(restarts=9)), 3, code=0).code == 0
+
+
+def test_a_later_command_counts_attempts_on(tmp_path) -> None:
+    attempt(Supervisor(tmp_path, Rules()), 3)
+    assert Supervisor(tmp_path, Rules()).begin() == tmp_path / "attempts" / "2"
+
+
+def test_the_first_reason_counts(tmp_path) -> None:
+    heart = beats.Heart(tmp_path, 3)
+    heart.reason("nan", "first")
+    heart.reason("error", "second")
+    assert [one["text"] for one in beats.reasons(tmp_path)] == ["first"]
+
+
+_LAUNCHER = """
+import subprocess, sys
+rank = subprocess.Popen([sys.executable, "-c", sys.argv[1], sys.argv[2]])
+sys.exit(rank.wait() != 0)
+"""
+_RANK = """
+import signal, sys, time
+from pathlib import Path
+from megatron_ms.recovery.beats import Heart
+heart = Heart(Path(sys.argv[1]), 1)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+heart.start()
+heart.running(4)
+while True:
+    time.sleep(0.05)
+"""
+
+
+@pytest.fixture
+def launched(tmp_path):
+    """A supervisor with a launcher and its rank, which has begun iteration 4."""
+    supervisor = Supervisor(tmp_path, Rules(silence=3.0, saves=True))
+    signs = supervisor.begin()
+    root = Path(beats.__file__).parents[2]
+    launcher = subprocess.Popen(
+        [sys.executable, "-c", _LAUNCHER, _RANK, str(signs)], env=os.environ | {"PYTHONPATH": str(root)}
+    )
+    while not (found := beats.read(signs)) or not found[1].iteration:
+        time.sleep(0.02)
+        assert launcher.poll() is None
+    yield supervisor, launcher, found[1].pid
+    launcher.kill()
+    launcher.wait()
+
+
+def test_a_stopped_rank_is_named_and_ended(launched, tmp_path) -> None:
+    supervisor, launcher, rank = launched
+    with supervisor.watching(launcher):
+        os.kill(rank, signal.SIGSTOP)
+        assert launcher.wait(60) == 1
+    (text,) = supervisor.named
+    assert text.startswith(
+        f"rank 1 (pid {rank}, stopped by a signal) has given no sign of life for "
+    ) and text.endswith("in iteration 4")
+    assert text in supervisor.after(1, "the training ended with exit code 1:").text
+
+
+def test_a_rank_that_beats_is_left_alone(launched) -> None:
+    supervisor, _, _ = launched
+    assert supervisor.silent(time.monotonic()) == []
+    assert [beat.rank for beat in supervisor.silent(time.monotonic() + 60)] == [1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_signals_let_the_ranks_save_and_end(launched, number) -> None:
+    supervisor, launcher, _ = launched
+    with supervisor.watching(launcher):
+        os.kill(os.getpid(), number)
+        assert launcher.wait(60) == 0
+    verdict = supervisor.after(0, "")
+    assert verdict.code == 0 and verdict.text.startswith(f"ended by {signal.Signals(number).name}")
