@@ -1,0 +1,152 @@
+"""Injects a fault into a rank. Python imports this module at its start, because its folder is on PYTHONPATH.
+
+FAULT is a JSON object: rank, iteration, place (a key of PLACES), what (a function of this module), times, marks (a folder in
+which each fault leaves a file, so that a later attempt has it no more).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+
+PLACES = {
+    "forward": (
+        "megatron/core/models/gpt/gpt_model.py",
+        "megatron.core.models.gpt.gpt_model",
+        "GPTModel.forward",
+    ),
+    "layer": (
+        "megatron/core/tensor_parallel/layers.py",
+        "megatron.core.tensor_parallel.layers",
+        "ColumnParallelLinear.forward",
+    ),
+    "all-reduce": (
+        "megatron/core/distributed/distributed_data_parallel.py",
+        "megatron.core.distributed.distributed_data_parallel",
+        "DistributedDataParallel.finish_grad_sync",
+    ),
+    "optimizer": (
+        "megatron/core/optimizer/optimizer.py",
+        "megatron.core.optimizer.optimizer",
+        "ChainedOptimizer.step_with_ready_grads",
+    ),
+    "save": ("megatron/training/checkpointing.py", "megatron.training.checkpointing", "generate_state_dict"),
+}
+
+
+def kill(original, *arguments, **named):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_after(original, *arguments, **named):
+    """The work is done on this rank alone."""
+    original(*arguments, **named)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def stop(original, *arguments, **named):
+    os.kill(os.getpid(), signal.SIGSTOP)
+    return original(*arguments, **named)
+
+
+def terminate(original, *arguments, **named):
+    """SIGTERM to the toolkit, whose launcher is this rank's parent."""
+    return _ask(signal.SIGTERM, original, *arguments, **named)
+
+
+def user_signal(original, *arguments, **named):
+    return _ask(signal.SIGUSR1, original, *arguments, **named)
+
+
+def _ask(number, original, *arguments, **named):
+    status = Path(f"/proc/{os.getppid()}/stat").read_text()
+    os.kill(int(status.rpartition(")")[2].split()[1]), number)
+    return original(*arguments, **named)
+
+
+def error(original, *arguments, **named):
+    raise RuntimeError("the device was lost")
+
+
+def slow(original, *arguments, **named):
+    """This rank takes at least twice as long."""
+    began = time.perf_counter()
+    result = original(*arguments, **named)
+    time.sleep(0.3 + time.perf_counter() - began)
+    return result
+
+
+def nan(original, *arguments, **named):
+    result = original(*arguments, **named)
+    return (result[0] * float("nan"), *result[1:])
+
+
+def large(original, module, *arguments, **named):
+    """The gradients of this rank are a million times too large before they are reduced."""
+    for parameter in module.module.parameters():
+        parameter.main_grad.mul_(1e6)
+    return original(module, *arguments, **named)
+
+
+def cut(original, *arguments, **named):
+    """The kernel kills this rank when a file that it writes has so many bytes."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_fault["bytes"], _fault["bytes"]))
+    return original(*arguments, **named)
+
+
+def full(original, *arguments, **named):
+    """Files cannot grow over so many bytes, as on a full disk; the program gets an error."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_fault["bytes"], _fault["bytes"]))
+    return original(*arguments, **named)
+
+
+def _due() -> bool:
+    """True if this call has the fault: the right iteration, and not yet so many times."""
+    from megatron.training import get_args
+
+    number = get_args().curr_iteration + 1
+    first = _fault["iteration"]
+    if not first <= number < first + _fault.get("steps", 1):
+        return False
+    mark = Path(_fault["marks"]) / f"{number}"
+    made = len(list(mark.parent.glob(f"{number}-*")))
+    if made >= _fault.get("times", 1):
+        return False
+    mark.with_name(f"{number}-{made}").touch()
+    return True
+
+
+def _around(original):
+    import functools
+
+    @functools.wraps(original)
+    def around(*arguments, **named):
+        if _due():
+            return globals()[_fault["what"]](original, *arguments, **named)
+        return original(*arguments, **named)
+
+    return around
+
+
+def _install() -> None:
+    from patches.rules import fingerprint, source_of
+    from patches.runtime import RuntimePatch, install_patches
+
+    file, module, symbol = PLACES[_fault["place"]]
+    source = source_of(symbol, (Path(_fault["tree"]) / file).read_text(), file)
+    patch = RuntimePatch(
+        f"fault-{symbol}", module, symbol, "a fault for a test", "temporary", _around, (fingerprint(source),)
+    )
+    install_patches([patch])
+
+
+_fault = json.loads(os.environ.get("FAULT", "{}"))
+if _fault and os.environ.get("RANK") == str(_fault["rank"]) and sys.argv[0:1] != ["-c"]:
+    _install()

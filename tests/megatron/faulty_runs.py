@@ -1,0 +1,130 @@
+"""Runs of the toolkit with injected faults, and what they leave behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from megatron_ms.monitor import events, outputs
+from megatron_ms.recovery import manifest
+from megatron_ms.training import folder as folders
+from tests.distributed.ranks import left
+from tests.megatron import lm_checkout as tools
+
+INJECTOR = Path(__file__).with_name("faults")
+ITERATIONS, INTERVAL = 12, 4
+PATIENCE = 900  # seconds after which a run is given up; many times what it takes
+_SHARED = Path("/dev/shm")
+_TOY: dict[str, Any] = {
+    "name": "toy",
+    "dataset": {"mock": True, "sequence_length": 32},
+    "model": {"num_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "vocab_size": 4096},
+    "train": {"iterations": ITERATIONS, "global_batch": 4, "lr": 1e-3},
+    "save": {"interval": INTERVAL},
+    "recovery": {"restarts": 2, "backoff": 0.1},
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended. records: the last one of each iteration. left: processes and shared memory that remain."""
+
+    code: int
+    output: str
+    folder: Path
+    records: dict[int, dict[str, Any]] = field(repr=False)
+    events: list[dict[str, Any]] = field(repr=False)
+    left: list[str] = field(default_factory=list)
+
+    def curve(self) -> list[tuple[float, float]]:
+        """Loss and gradient norm of all iterations, with all digits."""
+        return [(one["loss"], one["grad norm"]) for _, one in sorted(self.records.items())]
+
+    def told(self, kind: str) -> list[str]:
+        return [event["text"] for event in self.events if event["kind"] == kind]
+
+    def lost(self) -> int:
+        """Finished steps that had to be computed again after a failure."""
+        lines = events.read(self.folder, outputs.MEASURED)
+        return len(lines) - len(self.records)
+
+    def recovery(self) -> float | None:
+        """Seconds from the first failure to the first step after it."""
+        failed = next((event["time"] for event in self.events if event["kind"] == "failure"), None)
+        steps = [event["time"] for event in self.events if event["kind"] == "step"]
+        return None if failed is None else next((when - failed for when in steps if when > failed), None)
+
+
+class Toy:
+    """A folder with the configuration of a toy model on two ranks."""
+
+    def __init__(self, folder: Path, tree: Path) -> None:
+        self.folder, self.tree = folder, tree
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def run(
+        self, *words: str, fault: dict[str, Any] | None = None, processes: int = 2, name: str = "run"
+    ) -> Run:
+        """Trains with KEY=VALUE and a fault. A second run of the same name begins in another folder."""
+        content = {
+            **_TOY,
+            "name": name,
+            "run": {"trees": [str(self.tree)], "processes": processes, "folder": str(self.folder)},
+        }
+        place = self.folder / f"{name}.yaml"
+        place.write_text(yaml.safe_dump(content))
+        mark = f"fault-{os.getpid()}-{time.monotonic_ns()}"
+        before = set(_SHARED.iterdir())
+        done = subprocess.run(
+            [sys.executable, "-m", "megatron_ms", "train", str(place), *words],
+            env=self._environment(mark, fault, name),
+            cwd=tools.ROOT,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+        chosen = folders.runs(self.folder, name)[-1].path
+        lines = {line["iteration"]: line for line in events.read(chosen, outputs.MEASURED)}
+        remains = _remaining(mark) + [path.name for path in set(_SHARED.iterdir()) - before if _ours(path)]
+        return Run(done.returncode, done.stdout + done.stderr, chosen, lines, events.read(chosen), remains)
+
+    def _environment(self, mark: str, fault: dict[str, Any] | None, name: str) -> dict[str, str]:
+        clean = {
+            key: value for key, value in os.environ.items() if key not in ("RANK", "WORLD_SIZE", "FAULT")
+        }
+        clean |= {"MSADAPTER_TEST_JOB": mark}
+        if fault is None:
+            return clean
+        marks = self.folder / f"marks-{name}"
+        marks.mkdir(exist_ok=True)
+        whole = {"tree": str(self.tree), "marks": str(marks), "rank": 1, "iteration": 7, **fault}
+        paths = [str(INJECTOR), *filter(None, [os.environ.get("PYTHONPATH")])]
+        return clean | {"FAULT": json.dumps(whole), "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _ours(path: Path) -> bool:
+    return path.name.startswith("megatron_ms-")
+
+
+def _remaining(mark: str) -> list[str]:
+    """Processes of a run that are left some seconds after its end."""
+    end = time.monotonic() + 30
+    while (found := left(mark)) and time.monotonic() < end:
+        time.sleep(0.05)
+    return [str(one) for one in found]
+
+
+def whole_checkpoints(run: Run) -> list[int]:
+    """The checkpoints of a run that are whole and healthy."""
+    place = run.folder / "checkpoints"
+    return sorted(
+        one for one in manifest.iterations(place) if not manifest.fault(manifest.place_of(place, one))
+    )
