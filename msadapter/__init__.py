@@ -28,6 +28,8 @@ _C.__path__ = [__path__[0] + "/_native_names"]  # torch._C._distributed_c10d
 
 def _native_option(name: str):
     """Return an attribute of torch._C that a Python module sets when it is imported."""
+    if name in ("DisableTorchFunction", "DisableTorchFunctionSubclass"):
+        return getattr(_importlib.import_module("msadapter.overrides"), name)
     if name == "Generator":
         return _importlib.import_module("msadapter.ops._generator").Generator
     if name in ("Graph", "Value"):

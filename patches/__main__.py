@@ -25,6 +25,7 @@ from . import (
 )
 from .bisect import bisect
 from .history import diff, report, trace
+from .names import missing, new_names
 from .new import new_rule
 from .runtime import RuntimePatch
 from .tree import short_list
@@ -67,6 +68,14 @@ def _parser() -> argparse.ArgumentParser:
     command(
         "plan", _plan, "show what each rule would do with SOURCE, and write nothing", "upstream", "source"
     )
+    one = command(
+        "drift",
+        _drift,
+        "report what is new in SOURCE, a next release: rules that no longer fit, and names of torch that msadapter lacks",
+        "upstream",
+        "source",
+    )
+    one.add_argument("--since", type=Path, help="an earlier release: names that it uses, too, are left out")
     one = command(
         "apply",
         _apply,
@@ -152,6 +161,19 @@ def _plan(args: argparse.Namespace) -> int:
         if one.note:
             print(textwrap.indent(one.note.removeprefix(f"{one.patch.id}: "), "      "))
     return 1 if any(one.status == "wrong" for one in planned) else 0
+
+
+def _drift(args: argparse.Namespace) -> int:
+    """Exit code 1 if a rule drifted or the upstream needs a name that is missing."""
+    drifted = _plan(args)
+    found = new_names(args.source, args.since)
+    lacking = missing(found)
+    new = f"names of torch that {args.since} does not use" if args.since else "names of torch"
+    print(f"{len(found)} {new}; {len(lacking)} of them are missing or refused in msadapter")
+    for name in sorted(lacking, key=lambda name: (found[name].guarded, name)):
+        optional = "  (optional: in a try or behind hasattr)" if found[name].guarded else ""
+        print(f"  {name}  {found[name].place}{optional}\n      {lacking[name]}")
+    return 1 if drifted or any(not found[name].guarded for name in lacking) else 0
 
 
 def _apply(args: argparse.Namespace) -> int:

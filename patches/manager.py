@@ -313,7 +313,7 @@ def plan(upstream: Upstream, patches: Iterable[Patch], source: Path) -> tuple[st
     found = []
     for patch in patches:
         meant = _is_for(patch, upstream, version)
-        if not meant and upstream.covers(version):
+        if not meant and upstream.accepts(version):
             found.append(Planned(patch, "other version", patch.range))
             continue
         done = _edit_file(source, _File(patch.target, (patch,)))

@@ -52,6 +52,10 @@ class Upstream:
         """True for a version that the rules were written for."""
         return number(self.since) <= number(version) < number(self.before)
 
+    def accepts(self, version: str) -> bool:
+        """True for a version to which apply() applies rules."""
+        return self.covers(version) or (self.newer and self.is_newer(version))
+
     def is_newer(self, version: str) -> bool:
         """True for a version after those that the rules were written for."""
         return number(version) >= number(self.before)
@@ -69,8 +73,7 @@ class Upstream:
             version = self.read_version(path.read_text(encoding="utf-8"))
         except UnicodeDecodeError as error:
             raise PatchError(f"{path} is not UTF-8 ({error})") from None
-        accepted = self.covers(version) or (self.newer and self.is_newer(version))
-        if not accepted and not any_version:
+        if not self.accepts(version) and not any_version:
             raise PatchError(
                 f"{tree} holds {self.name} {version}; the rules are for versions from {self.since} up to, "
                 f"but without, {self.before}"

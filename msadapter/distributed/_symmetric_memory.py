@@ -14,6 +14,7 @@ def _absent(name: str):
 empty, enable_symm_mem_for_group, get_symm_mem_workspace, rendezvous = map(
     _absent, ("empty", "enable_symm_mem_for_group", "get_symm_mem_workspace", "rendezvous")
 )
+get_mem_pool, set_backend = map(_absent, ("get_mem_pool", "set_backend"))
 
 
 def is_symm_mem_enabled_for_group(group_name: str) -> bool:

@@ -52,6 +52,19 @@ class _AllGather(Function):
         return None, out
 
 
+class _AllToAll(Function):
+    @staticmethod
+    def forward(ctx, group, outputs, *tensors):
+        ctx.group, ctx.shapes = group, [tensor.shape for tensor in tensors]
+        collectives.all_to_all(outputs, [tensor.contiguous() for tensor in tensors], group)
+        return tuple(outputs)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        back = [ops.empty(shape, dtype=grads[0].dtype, device=grads[0].device) for shape in ctx.shapes]
+        return None, None, *_AllToAll.apply(ctx.group, back, *grads)
+
+
 def all_reduce(tensor, op=ReduceOp.SUM, group=None):
     """The reduction over the group. Gradients are reduced in the same way."""
     return _AllReduce.apply(op, group, tensor)
@@ -65,3 +78,8 @@ def broadcast(tensor, src, group=None):
 def all_gather(tensor, group=None):
     """The tensors of all processes. Each process's gradient is the sum of the gradients for its tensor."""
     return _AllGather.apply(group, tensor)
+
+
+def all_to_all(output_tensor_list, input_tensor_list, group=None):
+    """One tensor for each process is exchanged for one from each. The gradients take the opposite way."""
+    return _AllToAll.apply(group, output_tensor_list, *input_tensor_list)

@@ -354,6 +354,14 @@ def check_gradients_of_collectives(rank, size):
     grad = gradient(lambda x: fc.all_to_all_single_autograd(x, None, None, group), weight)
     assert grad.equal(torch.stack([weight(r, own)[place] for r in ranks]))
 
+    def exchanged(x):
+        return torch.cat(dnn.all_to_all([torch.empty(1, 2) for _ in ranks], list(x.split(1)), group))
+
+    assert gradient(exchanged, weight).equal(grad)
+    assert exchanged(mine(rank).reshape(2, 2)).equal(
+        torch.stack([mine(r).reshape(2, 2)[place] for r in ranks])
+    )
+
 
 def check_several_tensors_at_once(rank, size):
     group, ranks = pair(rank)
