@@ -192,7 +192,7 @@ def convert(args: argparse.Namespace) -> None:
         if not environment.PYTHON.exists():
             environment.check_compiler()  # checked before the downloads, to fail early
         newer = ("megatron-newer",) if upstream.is_newer(work.version) else ()
-        extras = ("megatron", "dist", *newer, *(("test", "hf", "toolkit") if args.tests else ()))
+        extras = ("megatron", "dist", *newer, *(("test", "hf", "toolkit", "course") if args.tests else ()))
         console = Console(total=3 + (args.checkout is None) + 2 * args.train)
         work.home.mkdir(exist_ok=True)
         console.step("Python environment", lambda progress: environment.prepare_venv(extras, logs, progress))

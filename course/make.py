@@ -1,0 +1,90 @@
+"""Makes the notebooks from their sources: python course/make.py [--check] [CHAPTER ...]
+
+Each chapter is written as a Python file in jupytext's percent format. This command runs it and writes the notebook with its
+outputs beside it. With --check it runs the chapters quickly, with the solutions of the exercises and without a network, and
+writes nothing; an error in a cell ends it with exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+import jupytext
+import nbformat
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+HERE = Path(__file__).resolve().parent
+SECONDS = 1800  # the most that one cell may take
+
+
+def sources(chapters: list[str]) -> list[Path]:
+    """The source of each chapter, in order. `chapters` are numbers; none means all."""
+    found = sorted(HERE.glob("[0-9]_*.py"))
+    return [path for path in found if not chapters or path.name[0] in chapters]
+
+
+def notebook_of(source: Path) -> nbformat.NotebookNode:
+    """The notebook of a source, without outputs. Its cells have numbers for names, so that they stay the same."""
+    notebook = jupytext.read(source)
+    notebook.metadata = {"kernelspec": notebook.metadata["kernelspec"]}
+    for number, cell in enumerate(notebook.cells):
+        cell["id"], cell["metadata"] = f"cell{number}", {}
+    return notebook
+
+
+def run(source: Path, **environment: str) -> nbformat.NotebookNode:
+    """The notebook of a source with the outputs of its cells.
+
+    Raises:
+        CellExecutionError: a cell raises an error.
+    """
+    notebook = notebook_of(source)
+    before = dict(os.environ)
+    os.environ.update(environment)  # the kernel inherits it
+    try:
+        kernel = AsyncKernelManager(kernel_name="python3", transport="ipc")  # no port is opened
+        NotebookClient(
+            notebook, kernel, timeout=SECONDS, resources={"metadata": {"path": str(HERE)}}
+        ).execute()
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    for cell in notebook.cells:
+        cell["metadata"] = {}  # without the times of execution
+    notebook.metadata = {"kernelspec": notebook.metadata["kernelspec"]}
+    return notebook
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python course/make.py", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help="a number; all chapters by default")
+    parser.add_argument("--check", action="store_true", help="run the chapters quickly and write nothing")
+    args = parser.parse_args(arguments)
+    chosen = sources(args.chapters)
+    if not chosen or len(chosen) < len(set(args.chapters)):
+        parser.error(f"there are the chapters {', '.join(path.name[0] for path in sources([]))}")
+    quick = {"FAST": "1", "COURSE_SOLUTIONS": "1", "COURSE_OFFLINE": "1"} if args.check else {"FAST": "0"}
+    for source in chosen:
+        began = time.perf_counter()
+        print(f"{source.stem} ... ", end="", flush=True)
+        try:
+            notebook = run(source, **quick)
+        except CellExecutionError as error:
+            print(f"failed\n{error}", file=sys.stderr)
+            return 1
+        if not args.check:
+            nbformat.write(notebook, source.with_suffix(".ipynb"))
+        print(f"{time.perf_counter() - began:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+"""The notebooks of the course: they are what their sources say, they run without a network, and they notice what is broken.
+
+With MSADAPTER_COURSE=1 they are run, which takes some minutes. FAST=1 and COURSE_SOLUTIONS=1 are set for that: little work, and
+the answers of course/solutions in the exercises.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import runpy
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+COURSE = ROOT / "course"
+SOURCES = sorted(COURSE.glob("[0-9]_*.py"))
+NAMES = [source.stem for source in SOURCES]
+QUICK = {"FAST": "1", "COURSE_SOLUTIONS": "1", "COURSE_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
+runs = pytest.mark.skipif(
+    os.environ.get("MSADAPTER_COURSE") != "1", reason="takes minutes: set MSADAPTER_COURSE=1"
+)
+BREAKAGES = [
+    node.name
+    for node in ast.parse((COURSE / "breakages.py").read_text(encoding="utf-8")).body
+    if isinstance(node, ast.FunctionDef) and any("_breaks" in ast.dump(d) for d in node.decorator_list)
+]
+
+
+@cache
+def maker() -> dict:
+    pytest.importorskip("jupytext")
+    pytest.importorskip("nbclient")
+    return runpy.run_path(str(COURSE / "make.py"))
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=NAMES)
+def test_a_notebook_is_its_source_with_outputs(source: Path) -> None:
+    import nbformat
+
+    plain, made = maker()["notebook_of"](source), nbformat.read(source.with_suffix(".ipynb"), as_version=4)
+    assert [(cell.cell_type, cell.source) for cell in made.cells] == [
+        (cell.cell_type, cell.source) for cell in plain.cells
+    ], "run python course/make.py"
+    outputs = [output for cell in made.cells if cell.cell_type == "code" for output in cell.outputs]
+    assert all(cell.execution_count for cell in made.cells if cell.cell_type == "code")
+    assert not [
+        output for output in outputs if output.output_type == "error" or output.get("name") == "stderr"
+    ]
+    assert any("image/png" in output.get("data", {}) for output in outputs), "a chapter has pictures"
+    told = " ".join(str(output.get("text", "")) for output in outputs)
+    assert not re.search(r"/(root|home|work|tmp)/", told), "a path of this machine"
+
+
+@runs
+@pytest.mark.parametrize("source", SOURCES, ids=NAMES)
+def test_a_notebook_runs_without_a_network(source: Path) -> None:
+    maker()["run"](source, **QUICK)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=NAMES)
+def test_each_exercise_has_a_check_and_a_solution(source: Path) -> None:
+    numbers = re.findall(r'^check\("([\d.]+)"', source.read_text(encoding="utf-8"), re.MULTILINE)
+    chapter = source.name[0]
+    checks = (COURSE / f"checks/chapter{chapter}.py").read_text(encoding="utf-8")
+    solutions = (COURSE / f"solutions/chapter{chapter}.py").read_text(encoding="utf-8")
+    assert numbers and numbers == re.findall(r'^    "([\d.]+)":', solutions, re.MULTILINE)
+    assert [number.replace(".", "_") for number in numbers] == re.findall(
+        r"^def exercise_(\w+)\(", checks, re.MULTILINE
+    )
+
+
+def test_wrong_answers_are_refused() -> None:
+    wrong = {
+        "1.1": "lambda g, self: self",
+        "1.2": "lambda text: text",
+        "1.3": "[1.0, 10.0, 100.0]",
+        "2.1": "[0, 5, 7]",
+        "2.2": "[0.5, 0.5]",
+        "2.3": "2",
+        "3.1": "(3, 111)",
+        "3.2": "19456",
+        "3.3": "64",
+        "4.1": "-3.0",
+        "4.2": "[0.75, -0.25]",
+        "4.3": "[-1.0, -1.0, 2.0]",
+        "5.1": "56",
+        "5.2": "3 / 8",
+        "5.3": "(5, 42)",
+    }
+    code = (
+        "import msadapter; msadapter.install()\n"
+        "from lesson import check\n"
+        f"for number, answer in {{{', '.join(f'{k!r}: {v}' for k, v in wrong.items())}}}.items():\n"
+        "    try:\n"
+        "        check(number, answer)\n"
+        "    except AssertionError as error:\n"
+        "        assert str(error), number\n"
+        "    else:\n"
+        "        raise SystemExit(f'{number}: the wrong answer counts as right')\n"
+    )
+    _run("-c", code)
+
+
+@runs
+@pytest.mark.parametrize("name", BREAKAGES)
+def test_a_broken_adapter_is_noticed(name: str) -> None:
+    done = _run("breakages.py", name, well=False)
+    assert done.returncode == 1 and "is finished" not in done.stdout
+    assert re.search(r"^(AssertionError|RuntimeError)", done.stderr, re.MULTILINE), done.stderr[-500:]
+
+
+def _run(*arguments: str, well: bool = True) -> subprocess.CompletedProcess:
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=COURSE, env=os.environ | QUICK, capture_output=True, text=True
+    )
+    assert not well or done.returncode == 0, done.stdout[-500:] + done.stderr[-2000:]
+    return done
