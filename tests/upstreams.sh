@@ -29,6 +29,7 @@ MSADAPTER_MINDSPEED="$(checkout MindSpeed 2.3.0_core_r0.12.1)"
 export MSADAPTER_MEGATRON MSADAPTER_MEGATRON_NEXT MSADAPTER_MINDSPEED
 if [ $# -eq 0 ]; then
   set -- tests/megatron/test_parallel.py tests/megatron/test_newer_release.py tests/megatron/test_simulated_npu.py \
+    tests/megatron/test_watch.py \
     tests/npu/test_mindspeed_training.py tests/patches/test_manager.py tests/patches/test_product.py
 fi
 cd "$root"

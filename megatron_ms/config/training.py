@@ -224,6 +224,7 @@ class Monitor(WithFlags):
     prometheus: int | None = key(
         None, "port on 127.0.0.1 that serves Prometheus metrics; 0 takes a free one", ge=0, lt=65536
     )
+    report: bool = key(True, "write report.html at the end of the run")
     straggler: float = key(1.5, "a rank is named if its own work takes so many times the others' time", gt=1)
 
     @field_validator("parameters")

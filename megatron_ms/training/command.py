@@ -75,6 +75,7 @@ def _train(
 ) -> int:
     from . import folder as folders
     from . import megatron, runner
+    from . import settings as checks
 
     made = _command(settings, chosen.path, resumed)
     if arguments.print_command:
@@ -104,9 +105,19 @@ def _train(
             about,
             _supervisor(settings, chosen),
         )
+    if isinstance(settings, checks.Settings) and settings.monitor.watch and settings.monitor.report:
+        _report(settings.name, chosen)
     if code == 0:
         _farewell(chosen)
     return code
+
+
+def _report(name: str, chosen: RunFolder) -> None:
+    from ..monitor import report
+
+    title = f"{name} {chosen.path.name}"
+    if (page := report.write(chosen.path, title, chosen.status())) is not None:
+        print(f"report: {_short(page)}")
 
 
 def _starter(

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from megatron_ms.monitor import events, outputs
-from megatron_ms.recovery import manifest
+from megatron_ms.recovery import manifest, memory
 from megatron_ms.training import folder as folders
 from tests.distributed.ranks import left
 from tests.megatron import lm_checkout as tools
@@ -22,7 +22,6 @@ from tests.megatron import lm_checkout as tools
 INJECTOR = Path(__file__).with_name("faults")
 ITERATIONS, INTERVAL = 12, 4
 PATIENCE = 900  # seconds after which a run is given up; many times what it takes
-_SHARED = Path("/dev/shm")
 _TOY: dict[str, Any] = {
     "name": "toy",
     "dataset": {"mock": True, "sequence_length": 32},
@@ -82,7 +81,6 @@ class Toy:
         place = self.folder / f"{name}.yaml"
         place.write_text(yaml.safe_dump(content))
         mark = f"fault-{os.getpid()}-{time.monotonic_ns()}"
-        before = set(_SHARED.iterdir())
         done = subprocess.run(
             [sys.executable, "-m", "megatron_ms", "train", str(place), *words],
             env=self._environment(mark, fault, name),
@@ -91,9 +89,12 @@ class Toy:
             text=True,
             timeout=PATIENCE,
         )
-        chosen = folders.runs(self.folder, name)[-1].path
+        found = folders.runs(self.folder, name)
+        assert found, done.stdout + done.stderr
+        chosen = found[-1].path
         lines = {line["iteration"]: line for line in events.read(chosen, outputs.MEASURED)}
-        remains = _remaining(mark) + [path.name for path in set(_SHARED.iterdir()) - before if _ours(path)]
+        place = memory.place_for(chosen)
+        remains = _remaining(mark) + ([str(place)] if place.exists() else [])
         return Run(done.returncode, done.stdout + done.stderr, chosen, lines, events.read(chosen), remains)
 
     def _environment(self, mark: str, fault: dict[str, Any] | None, name: str) -> dict[str, str]:
@@ -108,10 +109,6 @@ class Toy:
         whole = {"tree": str(self.tree), "marks": str(marks), "rank": 1, "iteration": 7, **fault}
         paths = [str(INJECTOR), *filter(None, [os.environ.get("PYTHONPATH")])]
         return clean | {"FAULT": json.dumps(whole), "PYTHONPATH": os.pathsep.join(paths)}
-
-
-def _ours(path: Path) -> bool:
-    return path.name.startswith("megatron_ms-")
 
 
 def _remaining(mark: str) -> list[str]:

@@ -1,0 +1,305 @@
+"""The fault suite: injects each fault into a training of Megatron-LM and writes docs/reliability.md.
+
+    python -m tests.megatron.reliability MEGATRON_LM [NAME ...]
+
+MEGATRON_LM is a checkout of core_v0.12.1. With names, only these faults are run, and the other lines of the page stay. A fault that
+did not show what it must loses its line, and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from megatron_ms.recovery import manifest
+from tests.megatron import lm_checkout as tools
+from tests.megatron.faulty_runs import INJECTOR, INTERVAL, ITERATIONS, Run, Toy, whole_checkpoints
+
+PAGE = tools.ROOT / "docs" / "reliability.md"
+CUTS = 1000  # kills of a save, for each format
+MEMORY = "recovery.memory=1"
+
+
+class Missing(Exception):
+    """A fault did not show what it must."""
+
+
+def must(fact: bool, what: str) -> None:
+    if not fact:
+        raise Missing(what)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table: count, lost steps, seconds to the first step after the failure, and what was seen."""
+
+    count: int
+    lost: int | None
+    recovery: float | None
+    seen: str
+
+
+class Suite:
+    """Runs faults. The run without a fault is computed once."""
+
+    def __init__(self, folder: Path, tree: Path) -> None:
+        self.toy = Toy(folder, tree)
+        self._bases: dict[tuple[str, ...], Run] = {}
+
+    def base(self, *words: str) -> Run:
+        """The uninterrupted run."""
+        if words not in self._bases:
+            run = self.toy.run(*words, name=f"base{len(self._bases)}")
+            must(run.code == 0 and len(run.records) == ITERATIONS, run.output[-3000:])
+            self._bases[words] = run
+        return self._bases[words]
+
+    def run(self, name: str, *words: str, **fault: Any) -> Run:
+        run = self.toy.run(*words, fault=fault or None, name=name)
+        must(not run.left, f"left behind: {run.left}")
+        return run
+
+    def recovered(self, name: str, *words: str, most: int = INTERVAL, **fault: Any) -> Row:
+        """A failure after which the run goes on by itself and ends with the curve of the uninterrupted one."""
+        base = self.base(*(word for word in words if word.startswith(("save.format", "parallel"))))
+        run = self.run(name, *words, **fault)
+        must(run.code == 0, run.output[-3000:])
+        must(len(run.told("restart")) == 1, f"restarts: {run.told('restart')}")
+        must(run.curve() == base.curve(), f"the curve differs: {run.curve()} {base.curve()}")
+        must(run.lost() <= most, f"{run.lost()} steps were lost")
+        return Row(1, run.lost(), run.recovery(), f"curve equal bit for bit; {run.told('failure')[0][:90]}")
+
+
+def killed(
+    place: str, what: str = "kill", iteration: int = 7, *words: str, **more: Any
+) -> Callable[[Suite], Row]:
+    def check(suite: Suite) -> Row:
+        name = f"{place}-{what}-{len(words)}".replace(" ", "-")
+        most = 1 if MEMORY in words else INTERVAL
+        return suite.recovered(name, *words, most=most, place=place, what=what, iteration=iteration, **more)
+
+    return check
+
+
+def asked(what: str) -> Callable[[Suite], Row]:
+    """A signal to the toolkit: a checkpoint of the step is written, and the run goes on from it."""
+
+    def check(suite: Suite) -> Row:
+        first = suite.run(what, place="forward", what=what)
+        must(first.code == 0 and max(first.records) == 7, first.output[-3000:])
+        must(whole_checkpoints(first) == [4, 7], str(whole_checkpoints(first)))
+        second = suite.run(what, "--resume")
+        must(second.code == 0 and second.curve() == suite.base().curve(), second.output[-3000:])
+        return Row(
+            1,
+            second.lost(),
+            None,
+            "exit code 0; checkpoint of the same step; resumed curve equal bit for bit",
+        )
+
+    return check
+
+
+def stopped(suite: Suite) -> Row:
+    row = suite.recovered("stopped", "recovery.silence=8", place="forward", what="stop")
+    must("rank 1 (pid" in row.seen and "stopped by a signal" in row.seen, row.seen)
+    return row
+
+
+def slow(suite: Suite) -> Row:
+    run = suite.run(
+        "slow", "train.iterations=16", place="forward", what="slow", iteration=3, steps=14, times=14
+    )
+    named = run.told("straggler")
+    must(run.code == 0 and len(named) == 1 and named[0].startswith("straggler: rank 1 works "), str(named))
+    return Row(1, 0, None, named[0])
+
+
+def large_once(suite: Suite) -> Row:
+    words = ("health.skip_norm=100", "monitor.weights=true", "monitor.parameters=[.]")
+    run = suite.run("large", *words, place="all-reduce", what="large")
+    must(
+        run.code == 0 and run.records[ITERATIONS]["skipped"] == 1 and len(run.told("skip")) == 1,
+        run.output[-3000:],
+    )
+    for before, after in zip(run.records[6]["ranks"], run.records[7]["ranks"], strict=True):
+        must(before["weight"] == after["weight"], "a parameter has changed")
+    return Row(1, 0, None, "weights of both ranks unchanged, counted; " + run.told("skip")[0])
+
+
+def large_often(suite: Suite) -> Row:
+    words = ("health.skip_norm=100", "health.skip_limit=3")
+    run = suite.run("often", *words, place="all-reduce", what="large", steps=9, times=9)
+    must(run.code == 3 and max(run.records) == 9, run.output[-3000:])
+    return Row(3, 0, None, "exit code 3; " + run.told("end")[0])
+
+
+def nan(suite: Suite) -> Row:
+    run = suite.run("nan", "recovery.restarts=0", place="layer", what="nan")
+    text = "rank 1, iteration 7: the first tensor with NaN or infinity is the output of decoder.layers.0.self_attention.linear_qkv"
+    must(run.code == 1 and run.told("failure") == [text], str(run.told("failure")))
+    return Row(1, None, None, text)
+
+
+def same_step(suite: Suite) -> Row:
+    run = suite.run("same", "recovery.restarts=9", place="forward", what="error", times=99)
+    text = (
+        "two attempts in a row failed in iteration 7: rank 1, iteration 7: RuntimeError: the device was lost"
+    )
+    must(run.code == 3 and run.told("end") == [text], str(run.told("end")))
+    return Row(2, None, None, f"exit code 3; {text}")
+
+
+def disk_full(suite: Suite) -> Row:
+    run = suite.run(
+        "full", "recovery.restarts=0", place="save", what="full", rank=0, iteration=8, bytes=100_000
+    )
+    must(run.code == 1 and whole_checkpoints(run) == [4], run.output[-3000:])
+    must("File too large" in run.told("failure")[0], run.told("failure")[0])
+    return Row(1, None, None, f"checkpoint 4 is whole; {run.told('failure')[0].partition(': /')[0][:80]}")
+
+
+def flip(place: Path) -> None:
+    file = next(place.rglob("*.pt"))
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def cut(place: Path) -> None:
+    file = next(place.rglob("*.pt"))
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def lose(place: Path) -> None:
+    next(place.rglob("*.pt")).unlink()
+
+
+def unhealthy(place: Path) -> None:
+    manifest.write(place, manifest.measure(place), manifest.Health(False, ("loss 99 at iteration 7",)))
+
+
+def bad(damage: Callable[[Path], None], said: str) -> Callable[[Suite], Row]:
+    """A run whose newest checkpoint is damaged goes on from the one before."""
+
+    def check(suite: Suite) -> Row:
+        name = f"bad-{damage.__name__}"
+        first = suite.run(name, place="forward", what="terminate", iteration=8)
+        must(first.code == 0 and whole_checkpoints(first) == [4, 8], first.output[-3000:])
+        damage(manifest.place_of(first.folder / "checkpoints", 8))
+        second = suite.run(name, "--resume")
+        refused = second.told("refused")
+        must(len(refused) == 1 and said in refused[0], str(refused))
+        must(second.code == 0 and second.curve() == suite.base().curve(), second.output[-3000:])
+        return Row(1, second.lost(), None, f"{refused[0]}; curve equal bit for bit")
+
+    return check
+
+
+def cuts(kind: str) -> Callable[[Suite], Row]:
+    def check(suite: Suite) -> Row:
+        found = cut_saves(kind, CUTS, suite.toy.folder / f"cuts-{kind}")
+        must(not found["corrupt"], str(found))
+        return Row(CUTS, None, None, f"{found['corrupt']} corrupt loads; {found['killed']} saves were killed")
+
+    return check
+
+
+def cut_saves(kind: str, count: int, folder: Path, seed: int = 5) -> dict[str, int]:
+    """Kills so many saves and returns what was counted."""
+    folder.mkdir()
+    words = ["-m", "msadapter", INJECTOR / "cut_saves.py", kind, count, folder, seed]
+    done = subprocess.run(
+        [sys.executable, *map(str, words)], cwd=tools.ROOT, capture_output=True, text=True, check=False
+    )
+    must(done.returncode == 0, done.stderr[-3000:])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@dataclass(frozen=True)
+class Fault:
+    what: str
+    check: Callable[[Suite], Row] = field(repr=False)
+
+
+FAULTS = {
+    "forward": Fault("SIGKILL of a rank in the forward pass", killed("forward")),
+    "all-reduce": Fault("SIGKILL of a rank before the all-reduce of gradients", killed("all-reduce")),
+    "optimizer": Fault("SIGKILL of a rank after its optimizer step", killed("optimizer", "kill_after")),
+    "save": Fault("SIGKILL of a rank in a save, at byte 100,000 of a file", killed("save", "cut", 8, rank=0, bytes=100_000)),
+    "memory": Fault("SIGKILL of a rank, with checkpoints in memory", killed("optimizer", "kill_after", 7, MEMORY)),
+    "error": Fault("a fatal error of a rank, with checkpoints in memory", killed("forward", "error", 7, MEMORY)),
+    "torch_dist": Fault("SIGKILL of a rank, format torch_dist", killed("forward", "kill", 7, "save.format=torch_dist")),
+    "SIGTERM": Fault("SIGTERM", asked("terminate")),
+    "SIGUSR1": Fault("SIGUSR1", asked("user_signal")),
+    "SIGSTOP": Fault("SIGSTOP of a rank", stopped),
+    "slow": Fault("a rank at least twice as slow", slow),
+    "large": Fault("gradient x 1e6 on one rank, once", large_once),
+    "often": Fault("gradient x 1e6 on one rank, at each step", large_often),
+    "nan": Fault("NaN on one rank", nan),
+    "flip": Fault("a bit of the newest checkpoint is wrong", bad(flip, "has another content")),
+    "cut": Fault("the newest checkpoint is truncated", bad(cut, " bytes")),
+    "lose": Fault("a file of the newest checkpoint is missing", bad(lose, "is missing")),
+    "unhealthy": Fault("the newest checkpoint is unhealthy", bad(unhealthy, "it is unhealthy: loss 99")),
+    "full": Fault("files cannot grow, as on a full disk", disk_full),
+    "same": Fault("a failure in the same step each time", same_step),
+    "cuts-torch": Fault("SIGKILL at random bytes of a save, torch", cuts("torch")),
+    "cuts-torch_dist": Fault("SIGKILL at random bytes of a save, torch_dist", cuts("torch_dist")),
+}  # fmt: skip
+
+_HEAD = f"""\
+# Injected faults
+
+`python -m tests.megatron.reliability MEGATRON_LM` injects these faults into trainings of an unmodified Megatron-LM (core_v0.12.1)
+by `megatron_ms train`, and writes this page. The model is a toy on two CPU ranks with {ITERATIONS} steps, dropout, and a checkpoint
+after every {INTERVAL} steps; faults are in step 7 or 8. The injection is in `tests/megatron/faults`. Each row was checked: the run
+ended as it must, and neither processes nor checkpoints in memory were left. Curves are losses and gradient norms in all digits,
+compared with those of an uninterrupted run. [What the toolkit does](toolkit_recovery.md) has its own page.
+
+"Lost" are finished steps that were computed again. "Recovery" is the time from the failure to the first step after it, almost all
+of which is the start of Python and upstream on two cores that also did other work.
+
+| fault | count | lost | recovery | seen |
+|---|---|---|---|---|
+"""
+
+
+def line(fault: Fault, row: Row) -> str:
+    lost = "" if row.lost is None else str(row.lost)
+    recovery = "" if row.recovery is None else f"{row.recovery:.0f} s"
+    return f"| {fault.what} | {row.count:,} | {lost} | {recovery} | {row.seen.replace('|', ' ')} |"
+
+
+def merged(old: str, rows: dict[str, str | None]) -> str:
+    """The page with new lines. Faults without a new line keep their old one; None removes it."""
+    lines = {one.split(" | ")[0].removeprefix("| "): one for one in old.splitlines() if one.startswith("| ")}
+    for name, text in rows.items():
+        lines[FAULTS[name].what] = text or ""
+    return _HEAD + "".join(f"{found}\n" for fault in FAULTS.values() if (found := lines.get(fault.what)))
+
+
+def main() -> int:
+    rows: dict[str, str | None] = {}
+    with tempfile.TemporaryDirectory(prefix="reliability-") as folder:
+        suite = Suite(Path(folder) / "runs", tools.scratch_copy(Path(sys.argv[1]), Path(folder)))
+        for name in sys.argv[2:] or FAULTS:
+            try:
+                rows[name] = line(FAULTS[name], FAULTS[name].check(suite))
+                print(rows[name], flush=True)
+            except Missing as missing:
+                rows[name] = None
+                print(f"{name}: MISSING: {missing}", flush=True)
+            old = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
+            PAGE.write_text(merged(old, rows), encoding="utf-8")
+    return int(None in rows.values())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""Monitoring and recovery of `megatron_ms train` over an unmodified Megatron-LM. The whole table is made by reliability.py."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from megatron_ms.monitor import events
+from tests.megatron import lm_checkout as tools
+from tests.megatron import reliability
+from tests.megatron.faulty_runs import ITERATIONS, Toy
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def suite(megatron_checkout: Path, tmp_path_factory) -> reliability.Suite:
+    folder = tmp_path_factory.mktemp("watch")
+    return reliability.Suite(folder / "runs", tools.scratch_copy(megatron_checkout, folder))
+
+
+def test_numbers_are_upstreams_and_those_of_the_ranks(suite) -> None:
+    """What is measured is what upstream prints, what the ranks have together, and what TensorBoard reads."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run = suite.base()
+    printed = {one.number: one for one in tools.iterations((run.folder / "log.txt").read_text())}
+    assert sorted(printed) == sorted(run.records) == list(range(1, ITERATIONS + 1))
+    for number, record in run.records.items():
+        assert record["loss"] == pytest.approx(printed[number].lm_loss, rel=1e-6)
+        assert record["grad norm"] == pytest.approx(printed[number].grad_norm, abs=tools.PRINTED)
+        own = [rank["loss"] for rank in record["ranks"]]
+        assert len(own) == 2 and own[0] != own[1] and sum(own) / 2 == pytest.approx(record["loss"], rel=1e-6)
+        assert 0 < record["goodput"] < 1 and record["tokens per second"] > 0
+    board = EventAccumulator(str(run.folder / "tensorboard" / "monitor"))
+    board.Reload()
+    shown = [(one.step, one.value) for one in board.Scalars("loss")]
+    assert shown == [
+        (number, pytest.approx(record["loss"])) for number, record in sorted(run.records.items())
+    ]
+    assert (run.folder / "report.html").is_file() and run.told("done")
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("parallel.tensor=2",), ("parallel.distributed_optimizer=true", "train.precision=bf16")]
+)
+def test_norms_of_all_parameters_are_the_gradient_norm(suite, words) -> None:
+    """With all parameters chosen, the squares of the local norms add up to the square of the global norm."""
+    every = (
+        "monitor.parameters=['.']",
+        "monitor.weights=true",
+        "monitor.optimizer=true",
+        "train.iterations=2",
+    )
+    run = suite.toy.run(*words, *every, name=f"norms{len(words)}")
+    assert run.code == 0, run.output[-3000:]
+    for record in run.records.values():
+        norms = [rank["norm"] for rank in record["ranks"]]
+        assert all(rank["weight"] and rank["state"]["exp_avg"] > 0 for rank in record["ranks"])
+        if "parallel.tensor=2" in words:
+            squares = sum(_whole(name, [own[name] for own in norms]) for name in norms[0])
+        elif words:
+            squares = sum(norm**2 for own in norms for norm in own.values())  # each rank has a part
+        else:
+            assert norms[0] == norms[1]
+            squares = sum(norm**2 for norm in norms[0].values())
+        assert squares**0.5 == pytest.approx(record["grad norm"], rel=1e-4)
+
+
+def _whole(name: str, norms: list[float]) -> float:
+    """The square of a parameter's norm with tensor parallelism, where ranks have parts, or both the whole."""
+    parts = ("word_embeddings", "linear_qkv", "linear_fc1", "output_layer")
+    divided = any(part in name for part in parts) or name.endswith(
+        ("linear_proj.weight", "linear_fc2.weight")
+    )
+    return sum(norm**2 for norm in norms) if divided and "layer_norm" not in name else norms[0] ** 2
+
+
+@pytest.mark.parametrize("name", ["memory", "large", "nan", "SIGTERM"])
+def test_a_part_of_the_table(suite, name) -> None:
+    reliability.FAULTS[name].check(suite)
+
+
+@pytest.mark.parametrize("kind", ["torch", "torch_dist"])
+def test_no_killed_save_is_loaded(tmp_path, kind) -> None:
+    found = reliability.cut_saves(kind, 30, tmp_path / "cuts")
+    assert found["corrupt"] == 0 and found["killed"] > 15
+
+
+def test_an_unknown_source_of_upstream_is_refused(suite, tmp_path) -> None:
+    changed = tmp_path / "changed"
+    shutil.copytree(suite.toy.tree, changed)
+    file = changed / "megatron" / "training" / "training.py"
+    file.write_text(file.read_text().replace('"""Single training step."""', '"""One training step."""'))
+    run = Toy(tmp_path / "runs", changed).run("recovery.restarts=0", name="changed")
+    assert run.code == 1 and "monitor.watch: false trains without monitoring" in run.output + str(
+        events.read(run.folder)
+    )

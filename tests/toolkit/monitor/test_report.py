@@ -1,0 +1,38 @@
+"""The page at the end of a run."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from megatron_ms.monitor import events, outputs, report
+
+
+def step(number: int, loss: float | None, seconds: float = 2.0, **more) -> dict:
+    return {
+        "iteration": number, "time": 100.0 + 2 * number, "seconds": seconds, "steps": 1, "skipped": 0, "loss": loss,
+        "grad norm": 1.0 + number, "learning rate": 1e-3, "tokens per second": 1000.0, "tflops": 1.0, "memory": 2.5,
+        "ranks": [{"loss": loss, "seconds": 1.0}, {"loss": loss, "seconds": 1.5}], **more,
+    }  # fmt: skip
+
+
+def test_the_page_shows_the_run_and_needs_no_network(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(events.time, "time", lambda: 100.0)
+    events.append(tmp_path, "attempt", "attempt 1 begins")
+    events.append(tmp_path, "failure", "rank 1 <b>failed</b>", iteration=3)
+    lines = [step(1, 3.0), step(2, None, mfu=0.25), step(3, 2.5), step(3, 2.25, mfu=0.5)]
+    (tmp_path / outputs.MEASURED).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    page = report.write(tmp_path, "toy & co", {"state": "done", "iterations": 3})
+    assert page is not None
+    text = page.read_text()
+    for part in (
+        "<title>toy &amp; co</title>", "rank 1 &lt;b&gt;failed&lt;/b&gt;", "<td>3 of 3</td>", "<td>2.25</td>", "<td>50.0 %</td>",
+        "steps that count: 6 s", "steps that were computed again: 2 s", ">own time of each rank, s<", "default-src 'none'",
+    ):  # fmt: skip
+        assert part in text, part
+    assert "<script" not in text and not re.search(r'(?:src|href)="(?!#)', text)
+
+
+def test_without_measured_steps_there_is_no_page(tmp_path) -> None:
+    events.append(tmp_path, "attempt", "attempt 1 begins")
+    assert report.write(tmp_path, "toy", {}) is None and not (tmp_path / report.NAME).exists()
