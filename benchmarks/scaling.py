@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import argparse
 import csv
+import functools
 import json
 from dataclasses import replace
 from pathlib import Path
 
+from megatron_ms.models import catalogue
 from megatron_ms.plan.cost import CLUSTER, Link, Machine, Model, Plan, best
+from megatron_ms.plan.estimate import cost_model
 
 from .collectives import alpha_beta
 
@@ -22,16 +25,24 @@ MODELS = Path(__file__).with_name("models.tsv")
 DEVICES = (8, 64, 512, 1024, 4096, 10240)
 
 
+@functools.cache
 def models() -> list[Model]:
-    """The rows of models.tsv."""
+    """The recipes that models.tsv names, with their published layouts; `layers` stands for a model of fewer layers."""
     with MODELS.open() as stream:
-        rows = list(csv.DictReader(stream, delimiter="\t"))
-    return [Model(**{k: v if k == "name" else int(v) for k, v in row.items()}) for row in rows]
+        return [_model(row) for row in csv.DictReader(stream, delimiter="\t")]
+
+
+def _model(row: dict[str, str]) -> Model:
+    recipe = catalogue.read(row["recipe"])
+    layers = int(row["layers"] or recipe.form.layers)
+    name = recipe.name if layers == recipe.form.layers else f"{recipe.name}, {layers} layers"
+    layout = int(row["tensor"]), int(row["pipeline"]), int(row["recompute"])
+    return cost_model(name, replace(recipe.form, layers=layers), recipe.length, *layout)
 
 
 # -- the page ---------------------------------------------------------------------------------------------------
 COUNT, BATCH = 16, 4 << 20
-CLOSE = ("llama2_7b", "llama2_70b", "mixtral_8x7b", "gpt3_175B")  # models whose steps are shown part by part
+CLOSE = ("llama2-7b", "llama2-70b", "mixtral-8x7b", "gpt3-175b")  # models whose steps are shown part by part
 _HEAD = """# Predicted scaling
 
 Written by `python -m benchmarks scaling`; do not edit by hand. This page is the result of a cost model, not of measurements

@@ -15,12 +15,13 @@ from ..plan import geometry
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe: its name, family, the published number of parameters in billions, and the geometry."""
+    """A recipe: its name, family, the published number of parameters in billions, the geometry, and tokens of a sample."""
 
     name: str
     family: str
     published: str
     form: geometry.Geometry
+    length: int
 
 
 def recipes() -> list[Recipe]:
@@ -37,7 +38,9 @@ def read(name: str) -> Recipe:
     values = content(RECIPES / f"{name}.yaml")
     model, about = Model.model_validate(values["model"]), About.model_validate(values["about"])
     length = Dataset.model_validate(values["dataset"]).sequence_length
-    return Recipe(name, about.family, about.published, geometry.of(model, length, model.model_extra or {}))
+    return Recipe(
+        name, about.family, about.published, geometry.of(model, length, model.model_extra or {}), length
+    )
 
 
 def content(file: Path) -> dict[str, Any]:

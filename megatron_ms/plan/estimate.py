@@ -135,22 +135,33 @@ def _cost_plan(settings: Settings, form: geometry.Geometry, machine: cost.Machin
 
 
 def _cost_model(settings: Settings, form: geometry.Geometry) -> cost.Model:
+    parallel, length = settings.parallel, settings.dataset.sequence_length
+    recompute = int(settings.recompute.granularity == "full")
+    return cost_model(
+        settings.name, form, length // parallel.context, parallel.tensor, parallel.pipeline, recompute
+    )
+
+
+def cost_model(
+    name: str, form: geometry.Geometry, length: int, tensor: int, pipeline: int, recompute: int
+) -> cost.Model:
+    """A geometry as the cost model sees it. length: tokens of a sample that are on one process."""
     return cost.Model(
-        settings.name,
+        name,
         form.layers,
         form.hidden,
         form.heads,
         form.groups,
         form.expert_ffn if form.experts else form.ffn,
         int(form.gated),
-        settings.dataset.sequence_length // settings.parallel.context,
+        length,
         form.vocabulary,
         max(1, form.experts),
         form.active,
         int(form.untied),
-        settings.parallel.tensor,
-        settings.parallel.pipeline,
-        int(settings.recompute.granularity == "full"),
+        tensor,
+        pipeline,
+        recompute,
     )
 
 

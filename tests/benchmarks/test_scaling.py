@@ -8,14 +8,14 @@ from benchmarks import scaling
 from benchmarks.collectives import alpha_beta
 
 LINK = scaling.Link(1e-6, 1e-9)
-SEVEN = next(m for m in scaling.models() if m.name == "llama2_7b")
+SEVEN = next(m for m in scaling.models() if m.name == "llama2-7b")
 
 
 def test_parameters_are_those_of_the_published_models():
     count = {m.name: m.parameters() / 1e9 for m in scaling.models()}
-    assert count["llama2_7b"] == pytest.approx(6.74, abs=0.01)
-    assert count["llama2_70b"] == pytest.approx(69.0, abs=0.1)
-    assert count["mixtral_8x7b"] == pytest.approx(46.7, abs=0.1)
+    assert count["llama2-7b"] == pytest.approx(6.74, abs=0.01)
+    assert count["llama2-70b"] == pytest.approx(69.0, abs=0.1)
+    assert count["mixtral-8x7b"] == pytest.approx(46.7, abs=0.1)
 
 
 def test_costs_of_messages():
@@ -52,7 +52,7 @@ def test_the_fastest_mix_fits_and_beats_the_models_own():
         own = scaling.own_mix(scaling.CLUSTER, model, 1024)
         fastest = scaling.best(model, scaling.CLUSTER, 1024, scaling.COUNT)
         if fastest is None:  # 70 layers cannot be divided well among 1024 devices
-            assert model.name == "bloom_176b"
+            assert model.name == "bloom-176b"
             continue
         assert fastest.memory()["all"] <= scaling.CLUSTER.memory
         if own.memory()["all"] <= 0.9 * scaling.CLUSTER.memory and 1024 % (own.tensor * own.pipeline) == 0:
@@ -73,5 +73,5 @@ def test_page_with_measured_messages(tmp_path):
     page = (tmp_path / "page.md").read_text()
     assert (
         "Measured on this machine's CPU ranks over MPI: 1.0 us and 1.00 GB/s" in page
-        and "| llama2_7b, 6.7 |" in page
+        and "| llama2-7b, 6.7 |" in page
     )
