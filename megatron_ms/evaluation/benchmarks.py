@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
+from . import needles
 
 Rows = list[dict[str, Any]]
 Subjects = dict[str, dict[str, Rows]]  # task of lm-eval -> split -> rows
@@ -26,16 +28,18 @@ class Benchmark:
     tasks: the folder of its tasks in lm-eval, or None if the task is defined here.
     read: the rows of each subject of a folder, in the columns that lm-eval's task expects.
     runs_code: whether answers are programs that must be run.
+    haystack: whether the lengths of evaluate.haystack are asked for: `read` gets them too.
     """
 
     about: str
     layout: str
     tasks: str | None
-    read: Callable[[Path], Subjects]
+    read: Callable[..., Subjects]
     runs_code: bool = False
+    haystack: bool = False
 
 
-def _lines(path: Path) -> Rows:
+def json_lines(path: Path) -> Rows:
     """The rows of a JSON lines file, also of a compressed one. UserError names file and line."""
     try:
         if path.suffix == ".gz":
@@ -55,7 +59,7 @@ def _lines(path: Path) -> Rows:
         if not isinstance(row, dict):
             raise UserError(f"{path}, line {number}: is no object with keys")
         rows.append(row)
-    return _some(rows, path)
+    return not_empty(rows, path)
 
 
 def _table(path: Path, names: Iterable[str] | None = None) -> Rows:
@@ -72,10 +76,10 @@ def _table(path: Path, names: Iterable[str] | None = None) -> Rows:
                 rows.append(dict(row))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path} cannot be read: {error}") from None
-    return _some(rows, path)
+    return not_empty(rows, path)
 
 
-def _some(rows: Rows, path: Path) -> Rows:
+def not_empty(rows: Rows, path: Path) -> Rows:
     if not rows:
         raise UserError(f"{path} has no rows")
     return rows
@@ -89,7 +93,7 @@ def _value(row: dict[str, Any], name: str, path: Path, number: int) -> Any:
     return row[name]
 
 
-def _columns(rows: Rows, path: Path, *names: str) -> Rows:
+def with_columns(rows: Rows, path: Path, *names: str) -> Rows:
     """The rows with only these columns. UserError if one is absent."""
     return [{name: _value(row, name, path, number) for name in names} for number, row in enumerate(rows, 1)]
 
@@ -163,36 +167,54 @@ def _ceval(folder: Path) -> Subjects:
 
 def _lettered(splits: dict[str, Path], columns: tuple[str, ...]) -> dict[str, Rows]:
     """The rows of CSV files whose last column has the letter of the right choice."""
-    found = {name: _columns(_table(path), path, *columns) for name, path in splits.items()}
+    found = {name: with_columns(_table(path), path, *columns) for name, path in splits.items()}
     for name, path in splits.items():
         for number, row in enumerate(found[name], 1):
             _letter(row, columns[-1], path, number)
     return found
 
 
+# The files of AGIEval whose questions are asked in Chinese, and those whose answers are written, not chosen.
+_CHINESE = re.compile(r"logiqa-zh|jec-qa-.*|gaokao-(?!english).*")
+_WRITTEN = {"math", "gaokao-mathcloze"}
+
+
 def _agieval(folder: Path) -> Subjects:
     found: Subjects = {}
     for subject, path in _files(folder, "*.jsonl", ".jsonl").items():
-        rows = []
-        for number, row in enumerate(_lines(path), 1):
-            options = _value(row, "options", path, number)
-            if not isinstance(options, list) or not options:
-                raise UserError(
-                    f"{path}, row {number}: options must be a list: only questions with choices are supported"
-                )
-            gold = _letter(row, "label", path, number, len(options))
-            passage = f"{row['passage']}\n" if row.get("passage") else ""
-            question = _value(row, "question", path, number)
-            last = _LETTERS[len(options) - 1]
-            query = (
-                f"{passage}Q: {question} Answer Choices: {' '.join(map(str, options))}\n"
-                f"A: Among A through {last}, the answer is"
-            )
-            rows.append(
-                {"query": query, "choices": [f"({_LETTERS[i]})" for i in range(len(options))], "gold": [gold]}
-            )
+        chinese = _CHINESE.fullmatch(subject) is not None
+        ask = _agieval_written if subject in _WRITTEN else _agieval_chosen
+        rows = [ask(row, path, number, chinese) for number, row in enumerate(json_lines(path), 1)]
         found[f"agieval_{subject.replace('-', '_')}"] = {"test": rows}
     return found
+
+
+def _agieval_chosen(row: dict[str, Any], path: Path, number: int, chinese: bool) -> dict[str, Any]:
+    options = _value(row, "options", path, number)
+    if not isinstance(options, list) or not options:
+        raise UserError(f"{path}, row {number}: options must be a list of choices")
+    gold = _letter(row, "label", path, number, len(options))
+    last, choices = _LETTERS[len(options) - 1], " ".join(map(str, options))
+    wanted = (
+        f" 选项：{choices}\n答案：从A到{last}, 我们应选择"
+        if chinese
+        else f" Answer Choices: {choices}\nA: Among A through {last}, the answer is"
+    )
+    query = _agieval_question(row, path, number, chinese) + wanted
+    return {"query": query, "choices": [f"({_LETTERS[i]})" for i in range(len(options))], "gold": [gold]}
+
+
+def _agieval_written(row: dict[str, Any], path: Path, number: int, chinese: bool) -> dict[str, Any]:
+    answer = _value(row, "answer", path, number)
+    if not isinstance(answer, str) or not answer:
+        raise UserError(f"{path}, row {number}: answer must be a text, not {answer!r}")
+    query = _agieval_question(row, path, number, chinese) + ("\n答案：" if chinese else "\nA: The answer is")
+    return {"query": query, "answer": answer}
+
+
+def _agieval_question(row: dict[str, Any], path: Path, number: int, chinese: bool) -> str:
+    passage = f"{row['passage']}\n" if row.get("passage") else ""
+    return f"{passage}{'问题：' if chinese else 'Q: '}{_value(row, 'question', path, number)}"
 
 
 def _bbh(folder: Path) -> Subjects:
@@ -205,7 +227,7 @@ def _bbh(folder: Path) -> Subjects:
             raise UserError(f"{path}: is no JSON with a list `examples`: {error}") from None
         if not isinstance(examples, list) or not all(isinstance(row, dict) for row in examples):
             raise UserError(f"{path}: `examples` must be a list of objects")
-        rows = _columns(_some(examples, path), path, "input", "target")
+        rows = with_columns(not_empty(examples, path), path, "input", "target")
         found[f"bbh_cot_fewshot_{subject}"] = {"test": rows}
     return found
 
@@ -221,7 +243,7 @@ def _boolq(folder: Path) -> Subjects:
 
 def _boolq_rows(path: Path) -> Rows:
     rows = []
-    for number, row in enumerate(_lines(path), 1):
+    for number, row in enumerate(json_lines(path), 1):
         label = row["label"] if "label" in row else _value(row, "answer", path, number)
         if not isinstance(label, bool):
             raise UserError(f"{path}, row {number}: the answer must be true or false, not {label!r}")
@@ -233,8 +255,8 @@ def _boolq_rows(path: Path) -> Rows:
 def _gsm8k(folder: Path) -> Subjects:
     path = _file(folder, "test.jsonl")
     shots = path.with_name("train.jsonl")
-    rows = _columns(_lines(path), path, "question", "answer")
-    return {"gsm8k": {"test": rows, "train": _columns(_lines(shots), shots, "question", "answer")}}
+    rows = with_columns(json_lines(path), path, "question", "answer")
+    return {"gsm8k": {"test": rows, "train": with_columns(json_lines(shots), shots, "question", "answer")}}
 
 
 def _hellaswag(folder: Path) -> Subjects:
@@ -246,7 +268,7 @@ def _hellaswag(folder: Path) -> Subjects:
 
 
 def _hellaswag_rows(path: Path) -> Rows:
-    rows = _columns(_lines(path), path, "activity_label", "ctx_a", "ctx_b", "endings", "label")
+    rows = with_columns(json_lines(path), path, "activity_label", "ctx_a", "ctx_b", "endings", "label")
     for number, row in enumerate(rows, 1):
         endings, label = row["endings"], str(row["label"])
         if not isinstance(endings, list) or not label.isdigit() or int(label) >= len(endings):
@@ -257,7 +279,11 @@ def _hellaswag_rows(path: Path) -> Rows:
 
 def _humaneval(folder: Path) -> Subjects:
     path = _file(folder, "HumanEval.jsonl", "HumanEval.jsonl.gz")
-    return {"humaneval": {"test": _columns(_lines(path), path, "task_id", "prompt", "test", "entry_point")}}
+    return {
+        "humaneval": {
+            "test": with_columns(json_lines(path), path, "task_id", "prompt", "test", "entry_point")
+        }
+    }
 
 
 BENCHMARKS: dict[str, Benchmark] = {
@@ -274,7 +300,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         "52 subjects in Chinese, four choices", "val/SUBJECT_val.csv and dev/SUBJECT_dev.csv", "ceval", _ceval
     ),
     "agieval": Benchmark(
-        "entrance exams with choices, as of AGIEval v1",
+        "entrance exams, with choices or written answers, as of AGIEval v1",
         "NAME.jsonl, such as lsat-ar.jsonl",
         "agieval",
         _agieval,
@@ -283,6 +309,13 @@ BENCHMARKS: dict[str, Benchmark] = {
     "boolq": Benchmark("yes or no about a passage", "val.jsonl or dev.jsonl", "super_glue/boolq", _boolq),
     "gsm8k": Benchmark("arithmetic in words", "test.jsonl and train.jsonl", "gsm8k", _gsm8k),
     "hellaswag": Benchmark("how a scene goes on", "hellaswag_val.jsonl", "hellaswag", _hellaswag),
+    "needlebench": Benchmark(
+        "a sentence that is hidden in a long document, in English and Chinese",
+        needles.LAYOUT,
+        None,
+        needles.read,
+        haystack=True,
+    ),
     "humaneval": Benchmark(
         "functions in Python; needs --allow-code, because it runs what the model writes",
         "HumanEval.jsonl or HumanEval.jsonl.gz",

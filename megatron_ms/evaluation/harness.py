@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
+from . import needles
 from .benchmarks import BENCHMARKS, Rows
 from .section import Evaluate
 
@@ -44,8 +45,8 @@ def make_tasks(keys: Evaluate, allow_code: bool) -> dict[str, list[Any]]:
             raise UserError(
                 f"evaluate.benchmarks.{name}: there is no folder {place}; it must have {benchmark.layout}"
             )
-        subjects = benchmark.read(folder)
-        configs = {"humaneval": _humaneval()} if benchmark.tasks is None else _configs(benchmark.tasks)
+        subjects = benchmark.read(folder, keys.haystack) if benchmark.haystack else benchmark.read(folder)
+        configs = _own_tasks() if benchmark.tasks is None else _configs(benchmark.tasks)
         unknown = [subject for subject in subjects if subject not in configs]
         if unknown:
             raise UserError(
@@ -53,6 +54,11 @@ def make_tasks(keys: Evaluate, allow_code: bool) -> dict[str, list[Any]]:
             )
         made[name] = [_task(configs[subject], splits, keys, folder) for subject, splits in subjects.items()]
     return made
+
+
+def _own_tasks() -> dict[str, dict[str, Any]]:
+    """The tasks that are defined here."""
+    return {"humaneval": _humaneval(), **{name: needles.task(name) for name in needles.SUBJECTS}}
 
 
 def _configs(folder: str) -> dict[str, dict[str, Any]]:
@@ -165,7 +171,7 @@ def run(
 
 
 # The measure of a task that is reported, the first of these that it has.
-_MEASURES = ("pass@1", "acc", "exact_match")
+_MEASURES = ("pass@1", "acc", "exact_match", "needle")
 
 
 def _score(benchmark: str, subjects: list[str], found: Mapping[str, Any]) -> Score:

@@ -17,6 +17,7 @@ class Evaluate(Section):
     output: str = key(help="a new folder for results.json, samples.jsonl and results.png")
     shots: int | None = key(None, "examples before each question; by default those of the benchmark", ge=0)
     limit: int | None = key(None, "only so many questions of each subject", ge=1)
+    haystack: list[int] = key([4000, 8000], "needlebench: characters of the documents", min_length=1)
     batch_size: int = key(8, "answers that are scored together", ge=1)
 
     @field_validator("benchmarks")

@@ -64,6 +64,34 @@ def agieval(folder: Path) -> None:
     _lines(folder / "lsat-ar.jsonl", rows)
 
 
+def agieval_more(folder: Path) -> None:
+    """A file in Chinese, and both files whose answers are written."""
+    written = [
+        {"passage": None, "question": f"{n} + 1 = ?", "options": None, "label": None, "answer": str(n + 1)}
+        for n in range(4)
+    ]
+    for name in ("math", "gaokao-mathcloze"):
+        _lines(folder / f"{name}.jsonl", written)
+    options = [f"({letter}){letter}" for letter in "ABCD"]
+    rows = [{"passage": "文", "question": "问", "options": options, "label": "B", "answer": None}]
+    _lines(folder / "gaokao-physics.jsonl", rows)
+
+
+def needlebench(folder: Path) -> None:
+    needles = [
+        {
+            "language": language,
+            "needle": f"The treasure of {n} is gold {n}.",
+            "retrieval_question": f"What is it? {words} 'x'.",
+            "arg2": f"gold {n}",
+        }
+        for language, words in (("English", "Please answer in the format"), ("Chinese", "请按照"))
+        for n in range(3)
+    ]
+    _lines(folder / "needles.jsonl", needles)
+    _lines(folder / "PaulGrahamEssays.jsonl", [{"text": f"Nothing at {n}. " * 60} for n in range(10)])
+
+
 def bbh(folder: Path) -> None:
     folder.mkdir(parents=True)
     examples = [{"input": f"not {bool(n % 2)} is", "target": str(not n % 2)} for n in range(QUESTIONS)]
@@ -128,5 +156,6 @@ ALL: dict[str, Callable[[Path], None]] = {
     "boolq": boolq,
     "gsm8k": gsm8k,
     "hellaswag": hellaswag,
+    "needlebench": needlebench,
     "humaneval": humaneval,
 }

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import shutil
 
 import pytest
 from lm_eval.api.model import LM
 
 from megatron_ms import commands
-from megatron_ms.evaluation import harness
+from megatron_ms.errors import UserError
+from megatron_ms.evaluation import harness, needles
 from megatron_ms.evaluation.benchmarks import BENCHMARKS
 from megatron_ms.evaluation.code import passes
 from megatron_ms.evaluation.section import Evaluate
@@ -51,6 +53,8 @@ class Scripted(LM):
     def _text(self, doc) -> str:
         if "entry_point" in doc:
             return f"    return a + b + {doc['entry_point'].removeprefix('add')}\n"
+        if "keyword" in doc:
+            return f"It is {doc['keyword']}."
         if "target" in doc:
             return f"Think. So the answer is {doc['target']}."
         return doc["answer"]
@@ -74,7 +78,8 @@ def test_an_oracle_knows_everything_and_a_uniform_model_nothing(data, tmp_path):
     scores, records = harness.run(Scripted(True), harness.make_tasks(keys, True), keys)
     assert {s.benchmark: s.value for s in scores} == dict.fromkeys(files.ALL, 1.0)
     counts = {s.benchmark: s.questions for s in scores}
-    assert counts == {name: 16 if name == "mmlu" else 4 if name == "humaneval" else 8 for name in files.ALL}
+    others = {"mmlu": 16, "humaneval": 4, "needlebench": 2 * 5 * 3}
+    assert counts == {name: others.get(name, 8) for name in files.ALL}
     assert set(next(s for s in scores if s.benchmark == "mmlu").subjects) == {
         "mmlu_anatomy",
         "mmlu_world_religions",
@@ -84,6 +89,36 @@ def test_an_oracle_knows_everything_and_a_uniform_model_nothing(data, tmp_path):
     found = {s.benchmark: s.value for s in scores}
     for name, value in found.items():
         assert value == pytest.approx(CHANCE.get(name, 0.0), abs=0.06), name
+
+
+def test_exams_in_chinese_and_with_written_answers(tmp_path):
+    files.agieval_more(tmp_path / "agieval")
+    model, keys = Scripted(True), _keys(tmp_path, ["agieval"], tmp_path)
+    (score,), _ = harness.run(model, harness.make_tasks(keys, False), keys)
+    assert score.value == 1.0 and score.questions == 9 and len(score.subjects) == 3
+    for prompt in ("Q: 0 + 1 = ?\nA: The answer is", "问题：0 + 1 = ?\n答案：",
+                   "文\n问题：问 选项：(A)A (B)B (C)C (D)D\n答案：从A到D, 我们应选择"):  # fmt: skip
+        assert prompt in model.prompts
+
+
+def test_needles_are_hidden_where_they_shall_be(tmp_path):
+    folder = tmp_path / "needlebench"
+    files.needlebench(folder)
+    shutil.copy(folder / "PaulGrahamEssays.jsonl", folder / "zh_finance.jsonl")
+    found = needles.read(folder, [500])
+    rows = found["needlebench_en"]["test"]
+    assert "最相关的内容是什么。请按照 'x'." in found["needlebench_zh"]["test"][0]["prompt"]
+    assert [row["depth"] for row in rows[::3]] == list(needles.DEPTHS)
+    for row in rows:
+        document = row["prompt"].partition("user is ")[2].partition("\n\nNow, the question is: ")[0]
+        assert len(document) == 500
+        before = document.index(row["needle"]) - 1
+        assert before == (500 - len(row["needle"]) - 2) * row["depth"] // 100
+    assert "most relevant to this question. Please answer in the format 'x'." in rows[0]["prompt"]
+    assert needles.score("it is  Gold", "it was gold", "gold") == pytest.approx(0.2 * (1 - 3 / 9))
+    assert needles.score("", "", "x") == 0.2 and needles.score("so gold it is", "a", "gold") == 1.0
+    with pytest.raises(UserError, match="has less than 100000 characters"):
+        needles.read(folder, [100_000])
 
 
 def test_examples_stand_before_the_question(data, tmp_path):
