@@ -1,4 +1,4 @@
-"""python -m megatron_ms convert: merges adapters of peft, each proven."""
+"""python -m megatron_ms convert: models between Hugging Face, Megatron and peft's adapters, each proven."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..config import Document
     from .section import Convert
 
-HELP = "merge an adapter of peft into its model, and prove the result"
+HELP = "convert models between Hugging Face and Megatron, and merge adapters; each result is proven"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,9 +47,13 @@ def _kind(document: Document, source: Path) -> str:
     """What a folder has.
 
     Raises:
-        UserError: it has neither.
+        UserError: none of the three.
     """
-    marks = {"adapter": "adapter_config.json", "huggingface": "config.json"}
+    marks = {
+        "adapter": "adapter_config.json",
+        "huggingface": "config.json",
+        "megatron": "latest_checkpointed_iteration.txt",
+    }
     found = next((kind for kind, mark in marks.items() if (source / mark).is_file()), None)
     if found is None:
         what = "there is no folder" if not source.is_dir() else f"none of {', '.join(marks.values())} is in"
@@ -62,6 +66,13 @@ def _convert(document: Document, keys: Convert, kind: str, source: Path, work: P
     if kind == "adapter":
         from . import adapter
 
+        if keys.to != "huggingface":
+            raise document.error("convert.to", "an adapter is merged into a model of Hugging Face")
         base = adapter.base_of(source, keys.like)
         return adapter.merge(source, base, work / "result", keys.forward)
-    raise document.error("convert.source", f"{source} is no adapter of peft")
+    if kind == keys.to:
+        raise document.error("convert.to", f"{source} is a model of this format already")
+    from . import upstream
+
+    make = upstream.to_megatron if keys.to == "megatron" else upstream.to_huggingface
+    return make(document, keys, source, work)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ..config import Section, key
 
 
 class Convert(Section):
-    """The section `convert`."""
+    """The section `convert`. The layout of a checkpoint is that of the section `parallel`."""
 
-    source: str = key(help="an adapter of peft")
+    source: str = key(
+        help="what is converted: a model of Hugging Face, a checkpoint of Megatron, or an adapter of peft"
+    )
     output: str = key(help="a new folder for the result")
+    to: Literal["huggingface", "megatron"] = key("huggingface", "the format of the result")
     like: str | None = key(
         None,
-        "the model that the adapter belongs to, if it is not where the adapter says",
+        "to huggingface: the folder with the model's config.json and tokenizer; for an adapter the model that it belongs to",
     )
     forward: bool = key(
         True, "compare a forward pass of source and result; false for models that this machine cannot hold"

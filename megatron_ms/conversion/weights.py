@@ -10,6 +10,7 @@ from pathlib import Path
 from safetensors import SafetensorError, deserialize
 
 from ..errors import UserError
+from ..inference.engine import provide_torch
 
 INDEX = "model.safetensors.index.json"
 
@@ -68,6 +69,22 @@ def tensors(folder: Path) -> dict[str, Tensor]:
             sha256 = hashlib.sha256(part["data"]).hexdigest()
             found[name] = Tensor(str(part["dtype"]), tuple(part["shape"]), sha256)
     return found
+
+
+def remove(folder: Path, name: str) -> None:
+    """Writes the file that has a tensor again without it."""
+    provide_torch()
+    from safetensors.torch import load_file, save_file
+
+    for file in files(folder):
+        held = load_file(file)
+        if held.pop(name, None) is not None:
+            save_file(held, file, {"format": "pt"})
+    index = folder / INDEX
+    if index.is_file():
+        content = json.loads(index.read_text(encoding="utf-8"))
+        content["weight_map"].pop(name, None)
+        index.write_text(json.dumps(content, indent=1), encoding="utf-8")
 
 
 def difference(before: dict[str, Tensor], after: dict[str, Tensor]) -> str:

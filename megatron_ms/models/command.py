@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import collections
 
 HELP = "list the recipes, their sizes and how far each family is proven"
 
@@ -20,12 +21,15 @@ def run(arguments: argparse.Namespace) -> int:
     recipes = [recipe for recipe in catalogue.recipes() if arguments.name.lower() in recipe.name]
     if not recipes:
         raise UserError(f"no recipe has {arguments.name} in its name")
-    print(f"{'recipe':<18}{'family':<13}{'billions':>9}{'active':>8}{'layers':>8}{'hidden':>8}  level")
+    print(
+        f"{'recipe':<18}{'family':<13}{'billions':>9}{'active':>8}{'layers':>8}{'hidden':>8}  {'megatron':<13}hf"
+    )
     for one in recipes:
         active = f"{one.form.active_parameters() / 1e9:8.2f}" if one.form.experts else " " * 8
         size = f"{one.form.parameters() / 1e9:>9.3f}{active}{one.form.layers:>8}{one.form.hidden:>8}"
-        print(f"{one.name:<18}{one.family:<13}{size}  {stored.get(one.family, levels.UNTESTED)}")
-    counts = {name: list(stored.values()).count(name) for name in dict.fromkeys(stored.values())}
+        known = stored[one.family]
+        print(f"{one.name:<18}{one.family:<13}{size}  {known['megatron']:<13}{known['hf']}")
+    counts = collections.Counter(known["megatron"] for known in stored.values())
     print(
         f"\n{len(recipes)} recipes; families: "
         + ", ".join(f"{count} {name}" for name, count in counts.items())

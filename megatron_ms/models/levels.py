@@ -24,9 +24,11 @@ PROOFS = {
     "back": "converted there and back it is the same bit for bit",
     "generates": "greedy tokens equal those of transformers",
     "lora": "the merged model has the output of model and adapter",
+    "hf": "without Megatron: LoRA trains, generation equals whole forward passes, and merging keeps the output",
 }
-_WANTED = {"released": set(PROOFS), "validated": {"trains", "logits", "back"}, "preliminary": {"trains"}}
-UNTESTED = "untested"
+_ALL = set(PROOFS) - {"hf"}
+_WANTED = {"released": _ALL, "validated": {"trains", "logits", "back"}, "preliminary": {"trains"}}
+UNTESTED, PROVEN = "untested", "proven"
 _COLUMNS = ("family", "proof", "test")
 
 
@@ -55,13 +57,16 @@ def level(proofs: set[str]) -> str:
     return next((name for name, wanted in _WANTED.items() if wanted <= proofs), UNTESTED)
 
 
-def computed() -> dict[str, str]:
-    """Family -> level, for all families that have recipes."""
-    families = sorted({catalogue.content(file)["about"]["family"] for file in catalogue.files()})
-    return {name: level({proof for family, proof, _ in _rows() if family == name}) for name in families}
+def computed() -> dict[str, dict[str, str]]:
+    """Family -> its level with Megatron's programs, and whether it is proven with transformers alone."""
+    found = {}
+    for name in sorted({catalogue.content(file)["about"]["family"] for file in catalogue.files()}):
+        proofs = {proof for family, proof, _ in _rows() if family == name}
+        found[name] = {"megatron": level(proofs), "hf": PROVEN if "hf" in proofs else UNTESTED}
+    return found
 
 
-def stored() -> dict[str, str]:
+def stored() -> dict[str, dict[str, str]]:
     """What levels.yaml says."""
     return dict(yaml.safe_load(LEVELS.read_text(encoding="utf-8")))
 
@@ -69,7 +74,7 @@ def stored() -> dict[str, str]:
 def main() -> None:
     """Writes levels.yaml."""
     head = "# Computed by `python -m megatron_ms.models.levels` from evidence.tsv; do not edit by hand.\n"
-    write_atomically(LEVELS, head + yaml.safe_dump(computed(), sort_keys=True))
+    write_atomically(LEVELS, head + yaml.safe_dump(computed(), sort_keys=True, default_flow_style=None))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..training.folder import RunFolder
+    from .report import Entry
 
 HELP = "list runs: state, step, last losses, checkpoints with their size and whether they are whole"
 
@@ -18,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", nargs="?", default="runs", help="the folder of the runs (default: runs)")
     parser.add_argument("--name", default="*", help="only runs of this name")
     parser.add_argument("--losses", type=int, default=3, metavar="N", help="last losses to show (default: 3)")
+    parser.add_argument("--report", metavar="FILE.html", help="also write a page that compares the runs")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -33,8 +35,43 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError(
             f"{root} has no runs" + ("" if arguments.name == "*" else f" of the name {arguments.name}")
         )
+    if arguments.report:
+        _report(Path(arguments.report), root, found)
     whole = [_show(one, arguments.losses) for one in found]
+    if arguments.report:
+        print(f"{arguments.report}: {len(found)} runs")
     return 0 if all(whole) else 1
+
+
+def _report(place: Path, root: Path, found: list[RunFolder]) -> None:
+    """Writes the page that compares the runs.
+
+    Raises:
+        UserError: the file exists, or has no folder.
+    """
+    from ..convert.steps import write_atomically
+    from ..errors import UserError
+    from . import report
+
+    if place.exists():
+        raise UserError(f"--report {place}: the file exists and is not overwritten: name another")
+    if not place.absolute().parent.is_dir():
+        raise UserError(f"--report {place}: there is no folder {place.parent}")
+    write_atomically(place, report.page([_entry(one, root) for one in found], f"Runs in {root}"))
+
+
+def _entry(one: RunFolder, root: Path) -> Entry:
+    """A run as the page shows it."""
+    from .. import config
+    from ..training import lines
+    from . import report
+
+    status, place = one.status(), one.path / "config.yaml"
+    losses = [(int(r["iteration"]), loss) for r in one.records() if (loss := lines.loss_of(r)) is not None]
+    seconds = (status.get("ended") or time.time()) - status["started"] if "started" in status else 0.0
+    keys = report.flat(config.load(place).values) if place.is_file() else {}
+    name = os.path.relpath(one.path, root.absolute())
+    return report.Entry(name, str(status.get("state", "unknown")), losses, seconds, keys)
 
 
 def _show(one: RunFolder, losses: int) -> bool:

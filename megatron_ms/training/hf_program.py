@@ -51,7 +51,7 @@ def main() -> None:
     rows = list(_cut(_rows(own.rows), own.row_length) if own.row_length else _rows(own.rows))
     model = loaded(own, options)
     filler = _filler(own, model)
-    collator = _Padded(filler)
+    collator = Padded(filler)
     finish(
         transformers.Trainer(
             model=adapted(model, own),
@@ -187,7 +187,7 @@ def _filler(own: Own, model: Any) -> int:
     return int(end) if isinstance(end, int) else 0
 
 
-class _Padded:
+class Padded:
     """Makes a batch of rows of different lengths."""
 
     def __init__(self, filler: int) -> None:

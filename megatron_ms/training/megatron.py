@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,7 @@ _HERE: Mapping[str, Any] = {
     "distributed_backend": "nccl",
 }
 _TUNED = ("sft", "lora")
+Entry = tuple[str, str, Any]  # our key, upstream's flag, value
 _MOCK = 4096
 
 
@@ -105,6 +106,33 @@ def command(settings: Settings, folder: Path, resumed: bool = False) -> Command:
     return Command((*launcher, str(trees.program(program)), *words), variables, watched)
 
 
+def loading_command(
+    settings: Settings,
+    trees: Trees,
+    program: Sequence[object],
+    checkpoint: Path,
+    entries: Sequence[Entry] = (),
+) -> Command:
+    """The command that starts a program with upstream's flags on the ranks of a layout, and loads a checkpoint's weights.
+
+    program: its words before the flags. entries: further flags.
+    """
+    flags = upstream_flags.read(trees, "pretrain_gpt.py")
+    own: list[Entry] = [
+        *entries,
+        *_declared(settings),
+        *_model(settings, trees),
+        ("convert", "load", str(checkpoint)),
+        *(("convert", flag, True) for flag in ("finetune", "no_load_optim", "no_load_rng")),
+        ("convert", "tokenizer_type", "NullTokenizer"),
+        ("model.vocab_size", "vocab_size", (settings.model.vocab_size or 1) - 1),  # and a token for the end
+        ("train.iterations", "train_iters", 1),
+    ]
+    launcher = [sys.executable, str(LAUNCHER), *_launch(settings), *map(str, program)]
+    variables = trees.environment(settings.run.device, settings.run.processes)
+    return Command((*launcher, *_words_of(settings, flags, own)), variables)
+
+
 def _launch(settings: Settings) -> list[str]:
     """The launcher's own words."""
     run = settings.run
@@ -117,11 +145,18 @@ def _launch(settings: Settings) -> list[str]:
 
 
 def _flag_words(settings: Settings, trees: Trees, flags: Flags, folder: Path, resumed: bool) -> list[str]:
-    """The words of all flags. Each is checked by what upstream's parser takes."""
+    """The words of all flags of a training."""
+    return _words_of(settings, flags, _all(settings, trees, folder, resumed))
+
+
+def _words_of(settings: Settings, flags: Flags, entries: Iterable[Entry]) -> list[str]:
+    """The words of flags. Each is checked by what upstream's parser takes, and stands once."""
     words: list[str] = []
     given: set[str] = set()
     extra = {flag: key for key, flag, _ in _extras(settings)}
-    for key, flag, value in _all(settings, trees, folder, resumed):
+    for key, flag, value in [*entries, *_extras(settings)]:
+        if flag in given:
+            continue
         own = key.rpartition(".")[2] == flag
         if flag in extra and extra[flag] != key:
             continue  # a flag that is given by its own name counts instead of what we derive
@@ -138,9 +173,6 @@ def _flag_words(settings: Settings, trees: Trees, flags: Flags, folder: Path, re
     return words
 
 
-Entry = tuple[str, str, Any]  # our key, upstream's flag, value
-
-
 def _all(settings: Settings, trees: Trees, folder: Path, resumed: bool) -> Iterator[Entry]:
     yield from _declared(settings)
     yield from _model(settings, trees)
@@ -148,7 +180,6 @@ def _all(settings: Settings, trees: Trees, folder: Path, resumed: bool) -> Itera
     yield from _data(settings, trees, folder)
     yield from _task(settings, resumed)
     yield from _files(settings, folder, resumed)
-    yield from _extras(settings)
 
 
 def _declared(settings: Settings) -> Iterator[Entry]:

@@ -56,3 +56,9 @@ def test_damaged_files_are_named(tmp_path) -> None:
         weights.files(folder)
     with pytest.raises(UserError, match="has no safetensors files"):
         weights.files(tmp_path)
+
+
+def test_a_tensor_is_removed(tmp_path) -> None:
+    before = stored(tmp_path / "one", ONE)
+    weights.remove(tmp_path / "one", "b")
+    assert weights.tensors(tmp_path / "one") == {"a": before["a"]}

@@ -51,7 +51,8 @@ def test_levels_are_computed() -> None:
         ({"trains"}, "preliminary"),
         ({"trains", "logits", "back"}, "validated"),
         ({"trains", "logits", "generates", "lora"}, "preliminary"),
-        (set(levels.PROOFS), "released"),
+        (set(levels.PROOFS) - {"hf"}, "released"),
+        ({"hf"}, "untested"),
     ],
 )
 def test_a_level_wants_all_its_proofs(proofs, level) -> None:
@@ -61,12 +62,15 @@ def test_a_level_wants_all_its_proofs(proofs, level) -> None:
 def test_evidence_is_recorded_once_and_only_on_request(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(levels, "EVIDENCE", tmp_path / "evidence.tsv")
     levels.record("Yi", "trains", "a::b")
-    assert not levels.EVIDENCE.exists() and levels.computed()["Yi"] == "untested"
+    assert not levels.EVIDENCE.exists() and levels.computed()["Yi"]["megatron"] == "untested"
     monkeypatch.setenv("MSADAPTER_RECORD_EVIDENCE", "1")
     levels.record("Yi", "trains", "a::b")
     levels.record("Yi", "trains", "a::b")
     assert levels.EVIDENCE.read_text() == "family\tproof\ttest\nYi\ttrains\ta::b\n"
-    assert levels.computed()["Yi"] == "preliminary" and levels.computed()["Qwen"] == "untested"
+    levels.record("Qwen", "hf", "c::d")
+    found = levels.computed()
+    assert found["Yi"] == {"megatron": "preliminary", "hf": "untested"}
+    assert found["Qwen"] == {"megatron": "untested", "hf": "proven"}
     with pytest.raises(KeyError):
         levels.record("Yi", "sings", "a::b")
 

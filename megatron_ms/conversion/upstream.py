@@ -1,0 +1,373 @@
+"""Conversions by MindSpeed-LLM's own converters, and the proofs that they were right.
+
+A checkpoint is converted back, and every tensor must be the same bit for bit. Then the same ids go through the model of
+transformers and through Megatron's on as many ranks as the checkpoint has parts, and the logits must be equal but for rounding.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from ..convert import steps
+from ..errors import UserError
+from ..training import megatron
+from ..training import settings as checks
+from ..training.lines import last_errors
+from ..upstream import trees as upstream_trees
+from ..upstream.trees import LLM
+from . import digest_program, forward, megatron_program, weights
+from .work import ProofError, copy_beside
+
+if TYPE_CHECKING:
+    from ..config import Document
+    from ..training.settings import Settings
+    from .section import Convert
+
+LATEST = "latest_checkpointed_iteration.txt"
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A converter of MindSpeed-LLM: its program, its name of the kind of model, and further flags."""
+
+    program: str
+    name: str
+    flags: tuple[str, ...] = ()
+
+    @property
+    def builds_models(self) -> bool:
+        """The older program builds the models of both sides; the newer one works on tensors alone."""
+        return self.program == "convert_ckpt.py"
+
+
+# The field model_type of config.json -> the tool whose results were proven (tests/toolkit/conversion/test_upstream.py).
+TOOLS = {
+    "llama": Tool("convert_ckpt.py", "llama2"),
+    "mistral": Tool("convert_ckpt.py", "llama2"),
+    "qwen2": Tool("convert_ckpt.py", "llama2", ("--add-qkv-bias",)),
+    "mixtral": Tool("convert_ckpt.py", "mixtral"),
+    "gemma": Tool("convert_ckpt.py", "gemma"),
+    "gemma2": Tool("convert_ckpt.py", "gemma2", ("--post-norm",)),
+    "qwen3": Tool("convert_ckpt_v2.py", "qwen3"),
+    "qwen3_moe": Tool("convert_ckpt_v2.py", "qwen3-moe"),
+}
+_OUTPUT = "lm_head.weight"
+_TIED = {"gemma": True, "gemma2": True}  # transformers' defaults, where config.json says nothing
+_DTYPES = {"F32": "fp32", "BF16": "bf16", "F16": "fp16"}
+# Our keys of the section `model` -> names in config.json, which must agree.
+_GEOMETRY = {
+    "num_layers": ("num_hidden_layers", "n_layer"),
+    "hidden_size": ("hidden_size",),
+    "num_attention_heads": ("num_attention_heads", "n_head"),
+    "num_query_groups": ("num_key_value_heads",),
+    "ffn_hidden_size": ("intermediate_size",),
+    "kv_channels": ("head_dim",),
+    "vocab_size": ("vocab_size",),
+    "num_experts": ("num_local_experts", "num_experts", "n_routed_experts"),
+    "moe_router_topk": ("num_experts_per_tok",),
+    "moe_ffn_hidden_size": ("moe_intermediate_size",),
+}
+
+
+class Job:
+    """A conversion: the checked configuration, the converter, and the folder of work."""
+
+    def __init__(self, document: Document, keys: Convert, model: Path, work: Path) -> None:
+        self.document, self.work, self.model, self.keys = document, work, model, keys
+        self.facts = _facts(model)
+        kind = str(self.facts.get("model_type"))
+        if kind not in TOOLS:
+            raise UserError(
+                f"{model / 'config.json'}: model_type is {kind}; there are converters for {', '.join(sorted(TOOLS))}"
+            )
+        self.tool = TOOLS[kind]
+        self.settings = _settings(document)
+        self.trees = upstream_trees.find(self.settings.run.trees)
+        if self.trees.upstream != LLM:
+            raise document.error("run.trees", f"the converters are those of {LLM}: bash auto_convert.sh llm")
+        _check_geometry(self.settings, self.facts, model)
+
+    @property
+    def layout(self) -> str:
+        parallel = self.settings.parallel
+        sizes = {"TP": parallel.tensor, "PP": parallel.pipeline, "EP": parallel.expert}
+        virtual = parallel.layers_per_virtual_stage
+        text = " x ".join(f"{name} {size}" for name, size in sizes.items() if name != "EP" or size > 1)
+        return text + (f", {virtual} layers in a chunk" if virtual else "")
+
+    def to_megatron(self, source: Path, dtype: str, result: Path) -> None:
+        """Runs the converter from a folder of Hugging Face."""
+        view = self.view(source, f"{result.name}-source")
+        parallel = self.settings.parallel
+        words = [
+            "--load-model-type",
+            "hf",
+            "--save-model-type",
+            "mg",
+            "--load-dir",
+            view,
+            "--save-dir",
+            result,
+        ]
+        words += ["--target-tensor-parallel-size", parallel.tensor]
+        words += ["--target-pipeline-parallel-size", parallel.pipeline]
+        words += ["--target-expert-parallel-size", parallel.expert]
+        if parallel.layers_per_virtual_stage:
+            words += ["--num-layers-per-virtual-pipeline-stage", parallel.layers_per_virtual_stage]
+        if layers := self.settings.flag("num_layer_list"):
+            words += ["--num-layer-list", layers]
+        if self.tool.builds_models:
+            words += ["--tokenizer-model", view / "config.json"]  # it asks for a file, and does not read it
+        self.convert(words, dtype)
+
+    def to_huggingface(self, source: Path, dtype: str, result: Path) -> None:
+        """Runs the converter from a checkpoint."""
+        view = self.view(None, f"{result.name}-like")
+        words = [
+            "--load-model-type",
+            "mg",
+            "--save-model-type",
+            "hf",
+            "--load-dir",
+            source,
+            "--save-dir",
+            view,
+        ]
+        words += ["--target-tensor-parallel-size", 1, "--target-pipeline-parallel-size", 1]
+        if self.tool.builds_models:
+            words += ["--load-hf-from-config"]
+        self.convert(words, dtype)
+        made = view / "mg2hf"
+        result.mkdir()
+        for file in sorted([*(made if made.is_dir() else view).glob("model*.safetensors*")]):
+            shutil.move(str(file), result / file.name)
+        self.untie(result)
+
+    def untie(self, result: Path) -> None:
+        """Removes the output layer of a model whose embeddings are tied. The older converter writes one, with any values."""
+        tied = self.facts.get("tie_word_embeddings", _TIED.get(str(self.facts["model_type"]), False))
+        if tied and _OUTPUT in weights.tensors(result):
+            weights.remove(result, _OUTPUT)
+
+    def convert(self, words: Sequence[object], dtype: str) -> None:
+        own: list[object] = ["--model-type-hf", self.tool.name, *self.tool.flags]
+        if self.tool.builds_models:
+            own += ["--use-mcore-models", "--model-type", "GPT", "--params-dtype", _DTYPES[dtype]]
+        if self.settings.flag("moe_grouped_gemm"):
+            own += ["--moe-grouped-gemm"]
+        program = self.trees.program(self.tool.program)
+        self.run([sys.executable, program, *words, *own], 1, program.name)
+
+    def view(self, source: Path | None, name: str) -> Path:
+        """A folder with config.json as the transformers of MindSpeed-LLM writes it, and links to the weights."""
+        folder = self.work / name
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps(_older(self.facts), indent=1), encoding="utf-8")
+        if source is not None:
+            index = source / weights.INDEX
+            for file in [*weights.files(source), *([index] if index.is_file() else [])]:
+                (folder / file.name).symlink_to(file.absolute())
+        return folder
+
+    def logits(self, checkpoint: Path) -> Any:
+        """The logits of Megatron's model on its ranks."""
+        ids, out = self.work / "ids.json", self.work / "logits.npy"
+        ids.write_text(json.dumps(forward.sample(int(self.facts["vocab_size"]))), encoding="utf-8")
+        program = [megatron_program.__file__, self.trees.programs, ids, out]
+        command = megatron.loading_command(self.settings, self.trees, program, checkpoint)
+        self.run(command.words, self.settings.run.processes, "the forward pass", command.variables)
+        return numpy.load(out)
+
+    def plain(self, source: Path) -> Path:
+        """The checkpoint, or what Megatron makes of one in the format torch_dist in this layout: one in the format torch."""
+        folder = _latest(source)
+        if not (folder / ".metadata").is_file():
+            _check_parts(self, folder)
+            return source
+        made = self.work / "plain"
+        entries = [
+            ("convert", "ckpt_format", "torch_dist"),
+            ("convert", "ckpt_convert_format", "torch"),
+            ("convert", "ckpt_convert_save", str(made)),
+            *(("convert", flag, True) for flag in ("no_save_optim", "no_save_rng")),
+        ]
+        program = [self.trees.program("pretrain_gpt.py")]
+        command = megatron.loading_command(self.settings, self.trees, program, source, entries)
+        self.run(command.words, self.settings.run.processes, "reading torch_dist", command.variables)
+        return made / "torch"
+
+    def digests(self, checkpoint: Path) -> dict[str, Any]:
+        """The hashes of all tensors of a checkpoint."""
+        output = self.run(
+            [sys.executable, digest_program.__file__, _latest(checkpoint)], 1, "reading the checkpoint"
+        )
+        return dict(json.loads(output.rpartition(digest_program.MARK)[2]))
+
+    def run(
+        self, words: Sequence[object], processes: int, what: str, variables: Mapping[str, str] | None = None
+    ) -> str:
+        """Runs one of upstream's programs.
+
+        Raises:
+            UserError: it failed. The message has its last lines.
+        """
+        log = self.work / "log.txt"
+        environment = variables or self.trees.environment(self.settings.run.device, processes)
+        try:
+            return steps.run([str(word) for word in words], log, None, {**os.environ, **environment})
+        except steps.ChildError as error:
+            last = "\n".join("    " + line for line in last_errors(error.output.splitlines()))
+            raise ProofError(f"{what} ended with exit code {error.code}\n{last}") from None
+
+
+def to_megatron(document: Document, keys: Convert, source: Path, work: Path) -> dict[str, Any]:
+    """From Hugging Face to Megatron: writes `result` and returns the proofs."""
+    job = Job(document, keys, source, work)
+    before = weights.tensors(source)
+    dtype = _dtype(source, before)
+    result, back = work / "result", work / "back"
+    job.to_megatron(source, dtype, result)
+    job.to_huggingface(result, dtype, back)
+    _same(before, weights.tensors(back), "converted there and back")
+    found: dict[str, Any] = {"layout": job.layout, "tensors": len(before), "back": "bit for bit"}
+    if keys.forward:
+        expected = forward.logits(forward.load(source))
+        found["logits"] = forward.compare(expected, job.logits(result), dtype, "transformers and Megatron")
+    return found
+
+
+def to_huggingface(document: Document, keys: Convert, source: Path, work: Path) -> dict[str, Any]:
+    """From Megatron to Hugging Face: writes `result` and returns the proofs."""
+    if keys.like is None or not (Path(keys.like) / "config.json").is_file():
+        message = "must name a folder with the config.json and the tokenizer of the model"
+        raise document.error("convert.like", message)
+    job = Job(document, keys, Path(keys.like), work)
+    source = job.plain(source)
+    dtype = {"float32": "F32", "bf16": "BF16", "fp16": "F16"}[job.settings.train.precision]
+    result, again = work / "result", work / "again"
+    job.to_huggingface(source, dtype, result)
+    copy_beside(Path(keys.like), result)
+    _set_dtype(result / "config.json", job.settings.train.precision)
+    made = weights.tensors(result)
+    model = forward.load(result)  # transformers finds each weight, and no other
+    job.to_megatron(result, dtype, again)
+    before, after = job.digests(source), job.digests(again)
+    if wrong := next(
+        (name for name in sorted({*before, *after}) if before.get(name) != after.get(name)), None
+    ):
+        raise ProofError(
+            f"converted there and back: {wrong} was {before.get(wrong)} and is {after.get(wrong)}"
+        )
+    found: dict[str, Any] = {"layout": job.layout, "tensors": len(made), "back": "bit for bit"}
+    if keys.forward:
+        found["logits"] = forward.compare(
+            forward.logits(model), job.logits(source), dtype, "Megatron and transformers"
+        )
+    return found
+
+
+def _settings(document: Document) -> Settings:
+    """The settings of a training with as many processes as the layout has parts."""
+    from dataclasses import replace
+
+    settings = checks.checked(document, checks.Settings)
+    parallel = settings.parallel
+    if parallel.context > 1:
+        raise document.error("parallel.context", "a checkpoint does not depend on it: remove it")
+    count = parallel.tensor * parallel.pipeline * parallel.expert
+    run = settings.run.model_copy(update={"processes": count, "nodes": 1, "port": 0})
+    train = settings.train.model_copy(update={"global_batch": None, "micro_batch": 1})
+    made = replace(settings, run=run, train=train)
+    checks.check_sizes(made)
+    return made
+
+
+def _facts(model: Path) -> dict[str, Any]:
+    place = model / "config.json"
+    try:
+        facts = json.loads(place.read_text(encoding="utf-8"))
+    except (ValueError, UnicodeDecodeError) as error:
+        raise UserError(f"{place}: {error}") from None
+    if not isinstance(facts, dict):
+        raise UserError(f"{place}: must be an object with keys")
+    if "auto_map" in facts:  # MindSpeed-LLM's converters would run it
+        raise UserError(f"{place}: the model needs code of its own (auto_map), which is never run")
+    return facts
+
+
+def _older(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """A config.json with the names that transformers 4 and MindSpeed-LLM's converters read."""
+    found = {name: value for name, value in facts.items() if name not in ("dtype", "rope_parameters")}
+    found.setdefault("torch_dtype", facts.get("dtype", "float32"))
+    if "num_local_experts" in facts:
+        found.setdefault("num_experts", facts["num_local_experts"])
+    rope = facts.get("rope_parameters")
+    if isinstance(rope, dict) and "rope_theta" in rope:
+        found.setdefault("rope_theta", rope["rope_theta"])
+        rest = {name: value for name, value in rope.items() if name != "rope_theta"}
+        if rest.get("rope_type", "default") != "default":
+            found.setdefault("rope_scaling", rest)
+    return found
+
+
+def _set_dtype(place: Path, precision: str) -> None:
+    """Lets config.json name the type of the weights beside it."""
+    facts = json.loads(place.read_text(encoding="utf-8"))
+    facts.pop("torch_dtype", None)
+    facts["dtype"] = {"bf16": "bfloat16", "fp16": "float16"}.get(precision, precision)
+    place.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+
+
+def _check_geometry(settings: Settings, facts: Mapping[str, Any], model: Path) -> None:
+    """Raises UserError for the first key of the section `model` that config.json contradicts."""
+    for key, names in _GEOMETRY.items():
+        own = getattr(settings.model, key)
+        stated = next((facts[name] for name in names if facts.get(name) is not None), None)
+        given = f"model.{key}" in settings.document.origins
+        if given and stated is not None and own is not None and own != stated:
+            message = f"is {own}, but {model / 'config.json'} has {stated}"
+            raise settings.document.error(f"model.{key}", message)
+
+
+def _latest(checkpoint: Path) -> Path:
+    """The folder of the last iteration of a checkpoint."""
+    text = (checkpoint / LATEST).read_text(encoding="utf-8").strip()
+    folder = checkpoint / (f"iter_{int(text):07}" if text.isdigit() else text)
+    if text != "release" and not text.isdigit() or not folder.is_dir():
+        raise UserError(f"{checkpoint / LATEST}: names the iteration {text!r}, which is not there")
+    return folder
+
+
+def _check_parts(job: Job, folder: Path) -> None:
+    """Raises UserError unless a checkpoint in the format torch has the parts of the layout."""
+    parts = [
+        place for place in folder.glob("mp_rank_*") if re.fullmatch(r"mp_rank_\d\d(_\d\d\d)*", place.name)
+    ]
+    wanted = job.settings.run.processes
+    if len(parts) != wanted:
+        message = f"{folder} has {len(parts)} parts, but {job.layout} has {wanted}: give the sizes that it was trained with"
+        raise job.document.error("parallel", message)
+
+
+def _dtype(source: Path, found: Mapping[str, weights.Tensor]) -> str:
+    kinds = {one.dtype for one in found.values()}
+    if len(kinds) != 1 or not kinds <= set(_DTYPES):
+        raise UserError(
+            f"{source}: has weights of the types {', '.join(sorted(kinds))}, and one of {list(_DTYPES)} is wanted"
+        )
+    return kinds.pop()
+
+
+def _same(before: dict[str, weights.Tensor], after: dict[str, weights.Tensor], what: str) -> None:
+    if wrong := weights.difference(before, after):
+        raise ProofError(f"{what}: {wrong}")

@@ -1,0 +1,156 @@
+"""MindSpeed-LLM's converters behind the command `convert`: each family there and back, in several layouts, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy
+import pytest
+
+from megatron_ms import commands, config
+from megatron_ms.conversion import forward, upstream, weights
+from megatron_ms.errors import UserError
+from megatron_ms.models import levels
+from megatron_ms.models.toys import TOYS
+from tests.toolkit import fake_upstream
+from tests.toolkit.llm import laid_out
+
+pytest.importorskip("transformers", reason="needs the extra hf")
+HERE = "tests/toolkit/conversion/test_upstream.py::test_there_and_back"
+# A family, and the layout of its checkpoint.
+ROWS = [
+    ("LLaMA2", []),
+    ("Qwen2.5", ["parallel.tensor=2", "parallel.pipeline=2"]),
+    ("Mistral", ["parallel.pipeline=2", "parallel.layers_per_virtual_stage=1"]),
+    ("Mixtral", ["parallel.expert=2"]),
+    ("Qwen3", ["parallel.tensor=2"]),
+    ("Qwen3-MoE", ["parallel.pipeline=2", "parallel.expert=2"]),
+]
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory) -> Path:
+    return laid_out(tmp_path_factory.mktemp("trees") / "build")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("family", "layout"), ROWS, ids=[name for name, _ in ROWS])
+def test_there_and_back(trees, tmp_path, monkeypatch, family, layout) -> None:
+    """To Megatron and to Hugging Face again: the same tensors bit for bit, and Megatron's logits are those of transformers."""
+    monkeypatch.chdir(tmp_path)
+    toy = TOYS[family]
+    toy.make(tmp_path / "model")
+    text = f"recipe: {toy.recipe}\nrun: {{trees: {trees}, device: npu}}\ndataset: {{sequence_length: 64}}\n"
+    (tmp_path / "convert.yaml").write_text(f"{text}convert: {{source: model, output: there, to: megatron}}\n")
+    words = [*toy.words(), *layout]
+    assert commands.main(["convert", "convert.yaml", *words]) == 0
+    proofs = json.loads((tmp_path / "there/manifest.json").read_text())["proofs"]
+    assert proofs["back"] == "bit for bit" and proofs["logits"] < 1e-4
+    back = ["convert.source=there", "convert.output=back", "convert.to=huggingface", "convert.like=model"]
+    assert commands.main(["convert", "convert.yaml", *words, *back]) == 0
+    assert weights.difference(weights.tensors(tmp_path / "model"), weights.tensors(tmp_path / "back")) == ""
+    for proof in ("logits", "back"):
+        levels.record(family, proof, HERE)
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch) -> Path:
+    """A configuration with trees that look like upstream's, and a model."""
+    monkeypatch.chdir(tmp_path)
+    named = [str(tree) for tree in fake_upstream.make_llm(tmp_path / "trees")]
+    text = f"recipe: qwen2.5-0.5b\nrun: {{trees: {json.dumps(named)}}}\ndataset: {{sequence_length: 64}}\n"
+    (tmp_path / "convert.yaml").write_text(f"{text}convert: {{source: model, output: there, to: megatron}}\n")
+    TOYS["Qwen2.5"].make(tmp_path / "model")
+    return tmp_path
+
+
+def test_what_does_not_fit_is_named(place, capsys) -> None:
+    toy = TOYS["Qwen2.5"].words()
+    shutil.copytree(place / "model", place / "strange")
+    facts = json.loads((place / "strange/config.json").read_text())
+    (place / "strange/config.json").write_text(
+        json.dumps(facts | {"auto_map": {"AutoConfig": "code.Config"}})
+    )
+    shutil.copytree(place / "model", place / "other")
+    (place / "other/config.json").write_text(json.dumps(facts | {"model_type": "gpt2"}))
+    for words, said in (
+        ([], "model.num_layers: is 24, but "),
+        ([*toy, "model.hidden_size=128"], "model.hidden_size: is 128, but "),
+        ([*toy, "parallel.tensor=3"], "8 heads is not divisible by tensor 3"),
+        ([*toy, "parallel.context=2"], "parallel.context: a checkpoint does not depend on it"),
+        ([*toy, "convert.source=strange"], "needs code of its own (auto_map), which is never run"),
+        ([*toy, "convert.source=other"], "model_type is gpt2; there are converters for gemma"),
+        (
+            [*toy, f"run.trees=[{place / 'trees/megatron-lm/megatron'}]"],
+            "the converters are those of MindSpeed-LLM",
+        ),
+        ([*toy, "convert.to=huggingface"], "model is a model of this format already"),
+    ):
+        assert commands.main(["convert", "convert.yaml", *words]) == 2, said
+        assert said in capsys.readouterr().err
+        assert not list(place.glob(".there*")) and not (place / "there").exists()
+
+
+def test_a_checkpoint_of_another_layout_is_named(place, capsys) -> None:
+    source = place / "checkpoint"
+    for part in ("mp_rank_00", "mp_rank_01"):
+        (source / "iter_0000004" / part).mkdir(parents=True)
+    (source / upstream.LATEST).write_text("4")
+    words = [*TOYS["Qwen2.5"].words(), "convert.source=checkpoint", "convert.to=huggingface"]
+    assert commands.main(["convert", "convert.yaml", *words]) == 2
+    assert "convert.like: must name a folder" in capsys.readouterr().err
+    words += ["convert.like=model", "parallel.pipeline=4"]
+    assert commands.main(["convert", "convert.yaml", *words]) == 2
+    assert "iter_0000004 has 2 parts, but TP 1 x PP 4 has 4" in capsys.readouterr().err
+    (source / upstream.LATEST).write_text("5")
+    assert commands.main(["convert", "convert.yaml", *words]) == 2
+    assert "names the iteration '5', which is not there" in capsys.readouterr().err
+
+
+def test_a_converter_that_fails_or_is_wrong(place, capsys) -> None:
+    """Its last lines are shown; what it made is removed, also when only a tensor is missing."""
+    words = ["convert", "convert.yaml", *TOYS["Qwen2.5"].words(), "convert.forward=false"]
+    program = place / "trees/llm/convert_ckpt.py"
+    program.write_text("raise ValueError('the weights are bad')\n")
+    assert commands.main(words) == 1
+    assert "ValueError: the weights are bad" in capsys.readouterr().err
+    program.write_text(
+        "import sys, pathlib, shutil\n"
+        "given = dict(zip(sys.argv[1::2], sys.argv[2::2]))\n"
+        "out = pathlib.Path(given['--save-dir'])\n"
+        f"if given['--save-model-type'] == 'hf': shutil.copytree({str(place / 'worse')!r}, out / 'mg2hf')\n"
+        "else: out.mkdir()\n"
+    )
+    shutil.copytree(place / "model", place / "worse")
+    weights.remove(place / "worse", "model.norm.weight")
+    assert commands.main(words) == 1
+    assert "converted there and back: model.norm.weight is missing" in capsys.readouterr().err
+    assert not list(place.glob(".there*")) and not (place / "there").exists()
+
+
+def test_config_json_for_older_readers() -> None:
+    rope = {"rope_type": "default", "rope_theta": 5.0}
+    assert upstream._older({"dtype": "bfloat16", "rope_parameters": rope, "a": 1}) == {
+        "a": 1,
+        "torch_dtype": "bfloat16",
+        "rope_theta": 5.0,
+    }
+    far = {"rope_type": "yarn", "rope_theta": 5.0, "factor": 2.0}
+    assert upstream._older({"rope_parameters": far})["rope_scaling"] == {"rope_type": "yarn", "factor": 2.0}
+
+
+def test_logits_that_differ_are_refused() -> None:
+    one = numpy.array([[1.0, -4.0]], numpy.float32)
+    assert forward.compare(one, one + 2e-4, "F32", "x") == pytest.approx(5e-5, rel=1e-2)
+    for other in (one + 1e-3, one * numpy.nan, one[:, :1]):
+        with pytest.raises(forward.ProofError):
+            forward.compare(one, other, "F32", "x")
+
+
+def test_the_layout_decides_the_number_of_processes(place) -> None:
+    words = [*TOYS["Qwen2.5"].words(), "parallel.tensor=2", "parallel.pipeline=2", "run.processes=3"]
+    assert upstream._settings(config.load("convert.yaml", words)).run.processes == 4
+    with pytest.raises(UserError, match="4 layers is not divisible by pipeline 3"):
+        upstream._settings(config.load("convert.yaml", [*words, "parallel.pipeline=3"]))

@@ -1,0 +1,75 @@
+"""The stories with MindSpeed-LLM: instructions to a chat, and pretraining on blended sources to scores."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from megatron_ms.models.toys import TOYS, Toy
+from tests.toolkit.data import toys
+from tests.toolkit.evaluation import files
+from tests.toolkit.llm import laid_out
+
+pytestmark = pytest.mark.slow
+pytest.importorskip("lm_eval", reason="needs the extra toolkit")
+QWEN = TOYS["Qwen2.5"]
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory) -> Path:
+    return laid_out(tmp_path_factory.mktemp("trees") / "build")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> tuple[Path, list[str]]:
+    """A tiny Qwen2.5 with a tokenizer of bytes, and KEY=VALUE of its sizes."""
+    from megatron_ms.inference.engine import provide_torch
+
+    provide_torch()
+    import transformers
+
+    folder = toys.make_tokenizer(tmp_path_factory.mktemp("qwen"))
+    size = -(-len(transformers.AutoTokenizer.from_pretrained(folder)) // 64) * 64
+    ids = {"vocab_size": size, "bos_token_id": 256, "eos_token_id": 257, "pad_token_id": 258}
+    toy = Toy(QWEN.recipe, QWEN.kind, {**QWEN.config, **ids}, {"vocab_size": size})
+    toy.make(folder)
+    return folder, toy.words()
+
+
+def losses(out: str) -> list[float]:
+    return [float(loss) for loss in re.findall(r"^  \d+/\d+  loss (\S+)", out, re.MULTILINE)]
+
+
+def test_from_instructions_to_a_chat(tell, trees, model, tmp_path) -> None:
+    folder, words = model
+    rows = [{"instruction": f"Count to {n}", "input": "", "output": "one two"} for n in range(40)]
+    (tmp_path / "alpaca.json").write_text(json.dumps(rows))
+    out = tell(
+        "alpaca_to_chat.sh", folder, tmp_path / "alpaca.json", trees, tmp_path / "made", QWEN.recipe, *words
+    )
+    assert "⟦one two" in out and "start: proven" in out and "tuned: proven" in out
+    found = losses(out)
+    assert len(found) == 20 and found[-1] < found[0] - 0.5
+    assert "checkpoint 20  torch" in out and out.count("bit for bit") == 2
+    proofs = json.loads((tmp_path / "made/tuned/manifest.json").read_text())["proofs"]
+    assert proofs["layout"] == "TP 2 x PP 1" and proofs["logits"] < 1e-4
+    assert out.splitlines()[-1].strip()  # the answer
+
+
+def test_from_blended_texts_to_scores(tell, trees, model, tmp_path) -> None:
+    folder, words = model
+    for name in ("one", "two"):
+        toys.write_rows(tmp_path / f"{name}.jsonl", [{"text": f"{name} {n} " * 40} for n in range(60)])
+    files.boolq(tmp_path / "boolq")
+    (tmp_path / "like").mkdir()
+    for file in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / "like" / file).write_bytes((folder / file).read_bytes())
+    out = tell("pretrain_to_scores.sh", tmp_path / "like", tmp_path / "one.jsonl", tmp_path / "two.jsonl", trees,
+               tmp_path / "boolq", tmp_path / "made", QWEN.recipe, *words)  # fmt: skip
+    found = losses(out)
+    assert len(found) == 8 and found[-1] < found[0]
+    assert "checkpoint 4  torch_dist" in out and "checkpoint 8  torch_dist" in out
+    assert "TP 1 x PP 1" in out and "exported: proven" in out and "written to scores" in out
