@@ -23,6 +23,7 @@ TRAINING = {
         "resume",
         "monitor",
         "health",
+        "profile",
         "recompute",
         "overlap",
         "recovery",

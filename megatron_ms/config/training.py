@@ -254,6 +254,23 @@ class Health(Section):
     trace: bool = key(True, "after a failure, name the first tensor with NaN or infinity")
 
 
+class Profile(WithFlags):
+    """Where the time of some steps goes: traces for Chrome, and a table of the operators."""
+
+    level: ClassVar = "high"
+
+    steps: tuple[int, int] | None = key(
+        None, "the first step that is recorded, and the first that is not: [10, 12]"
+    )
+    ranks: list[int] = key([0], "the processes that are recorded", min_length=1)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Profile:
+        if self.steps is not None and not 1 <= self.steps[0] < self.steps[1]:
+            raise ValueError("profile.steps must be two numbers from 1 that grow, such as [10, 12]")
+        return self
+
+
 class Recompute(WithFlags):
     """Activations that are computed again in the backward pass, to save memory."""
 

@@ -264,6 +264,18 @@ def _farewell(chosen: RunFolder) -> None:
     )
     if (number := chosen.checkpointed()) is not None:
         print(f"checkpoint of step {number}: {_short(chosen.checkpoints)}")
+    _show_traces(chosen)
+
+
+def _show_traces(chosen: RunFolder) -> None:
+    """Prints the operators of each trace of the run, and writes them beside it."""
+    from ..convert.steps import write_atomically
+    from ..status import traces
+
+    for file in traces.files(chosen.path):
+        text = traces.table(file)
+        write_atomically(file.with_name(f"{file.name}.txt"), text + "\n")
+        print(f"trace for chrome://tracing: {_short(file)}\n{text}")
 
 
 def _short(path: Path) -> str:

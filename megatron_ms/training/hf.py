@@ -144,6 +144,11 @@ def _own(settings: Settings, folder: Path, resumed: bool) -> Iterator[Entry]:
     if save.interval:
         yield "save.interval", "save_steps", save.interval
         yield "save.optimizer", "save_only_model", str(not save.optimizer)
+    if settings.profile.steps is not None:
+        first, after = settings.profile.steps
+        yield "profile.steps", "profile_first", first
+        yield "profile.steps", "profile_count", after - first
+        yield "profile.steps", "profile_folder", str(folder / "profile")
     for kind in ("bf16", "fp16"):  # trl's default is bf16
         yield "train.precision", kind, str(train.precision == kind)
     if settings.run.task == "dpo":

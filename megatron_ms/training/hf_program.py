@@ -41,6 +41,11 @@ class Own:
     lora_load: str = field(
         default="", metadata={"help": "folder of an adapter whose matrices the training starts from"}
     )
+    profile_first: int = field(
+        default=0, metadata={"help": "the first step that is recorded; 0 records none"}
+    )
+    profile_count: int = field(default=0, metadata={"help": "steps that are recorded"})
+    profile_folder: str = field(default="", metadata={"help": "the folder for the trace"})
     resumed: bool = field(default=False, metadata={"help": "go on from the last checkpoint in output_dir"})
 
 
@@ -82,6 +87,8 @@ def some(rows: list[Any], own: Own) -> list[Any]:
 
 def finish(trainer: Any, own: Own) -> None:
     """Trains, from the last checkpoint if the run goes on, and saves the model or the adapter."""
+    if own.profile_first:
+        trainer.add_callback(_profiler(own))
     trainer.train(resume_from_checkpoint=own.resumed or None)
     if trainer.args.save_strategy != "no":
         trainer.save_model(str(Path(trainer.args.output_dir) / "final"))
@@ -225,6 +232,30 @@ def recorder() -> Any:
                 sys.stdout.flush()
 
     return Recorder()
+
+
+def _profiler(own: Own) -> Any:
+    import torch
+    import transformers
+
+    steps = torch.profiler.schedule(wait=own.profile_first - 1, warmup=0, active=own.profile_count, repeat=1)
+    recorded = torch.profiler.profile(
+        schedule=steps, on_trace_ready=torch.profiler.tensorboard_trace_handler(own.profile_folder)
+    )
+
+    class Profiler(transformers.TrainerCallback):
+        """Records some steps of the Trainer."""
+
+        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            recorded.start()
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            recorded.step()
+
+        def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            recorded.stop()
+
+    return Profiler()
 
 
 if __name__ == "__main__":

@@ -180,6 +180,7 @@ def _all(settings: Settings, trees: Trees, folder: Path, resumed: bool) -> Itera
     yield from _data(settings, trees, folder)
     yield from _task(settings, resumed)
     yield from _files(settings, folder, resumed)
+    yield from _profile(settings, folder)
 
 
 def _declared(settings: Settings) -> Iterator[Entry]:
@@ -337,6 +338,32 @@ def _files(settings: Settings, folder: Path, resumed: bool) -> Iterator[Entry]:
         yield "recovery.restarts", "load", place
     if settings.monitor.tensorboard:
         yield "monitor.tensorboard", "tensorboard_dir", str(folder / "tensorboard")
+
+
+def _profile(settings: Settings, folder: Path) -> Iterator[Entry]:
+    """Traces of some steps. Each program has flags of its own for their place."""
+    chosen = settings.profile
+    if chosen.steps is None:
+        return
+    last = settings.train.iterations
+    if last is not None and chosen.steps[1] > last:
+        message = f"the step {chosen.steps[1]} must still be trained, but train.iterations is {last}"
+        raise settings.document.error("profile.steps", message)
+    place = str(profiles(folder))
+    yield "profile.steps", "profile", True
+    yield "profile.steps", "profile_step_start", chosen.steps[0]
+    yield "profile.steps", "profile_step_end", chosen.steps[1]
+    yield "profile.ranks", "profile_ranks", chosen.ranks
+    yield "profile", "profile_save_path", place  # MindSpeed-LLM
+    yield "profile", "profile_with_cpu", True
+    yield "profile", "use_pytorch_profiler", True  # Megatron-LM, which writes where TensorBoard's events are
+    if not settings.monitor.tensorboard:
+        yield "profile", "tensorboard_dir", place
+
+
+def profiles(folder: Path) -> Path:
+    """Where a run's traces are."""
+    return folder / "profile"
 
 
 def other_layout(settings: Settings, folder: Path) -> bool:

@@ -19,6 +19,7 @@ from ..config.training import (
     Monitor,
     Overlap,
     Parallel,
+    Profile,
     Recompute,
     Recovery,
     Resume,
@@ -52,6 +53,7 @@ class Common:
     save: Save
     resume: Resume
     monitor: Monitor
+    profile: Profile
     upstream: Upstream
 
     @property

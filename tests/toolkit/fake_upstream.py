@@ -24,6 +24,11 @@ parser.add_argument("--lr-decay-style", choices=["constant", "cosine"])
 parser.add_argument("--ckpt-format", choices=["torch", "torch_dist"])
 parser.add_argument("--data-path", nargs="*")
 parser.add_argument("--pair", nargs=2, type=int)
+parser.add_argument("--profile", action="store_true")
+parser.add_argument("--use-pytorch-profiler", action="store_true")
+parser.add_argument("--profile-step-start", type=int)
+parser.add_argument("--profile-step-end", type=int)
+parser.add_argument("--profile-ranks", type=int, nargs="+")
 parser.add_argument("--fused", action=argparse.BooleanOptionalAction, default=True)
 # MORE
 args = parser.parse_args()
@@ -41,6 +46,11 @@ if int(os.environ.get("RANK", "0")) == 0:
             place = pathlib.Path(args.save)
             place.mkdir(parents=True, exist_ok=True)
             (place / "latest_checkpointed_iteration.txt").write_text(str(number))
+    if args.profile and args.use_pytorch_profiler:
+        place = pathlib.Path(args.tensorboard_dir)
+        place.mkdir(parents=True, exist_ok=True)
+        event = '{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 0, "dur": 5000}'
+        (place / "host_1.2.pt.trace.json").write_text('{"traceEvents": [' + event + "]}")
 """
 
 _OF_LLM = """

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from megatron_ms.convert import packages, sources
 from tests.conftest import ROOT
 
 _TREES = {
@@ -17,17 +18,17 @@ _TREES = {
 
 
 def laid_out(folder: Path) -> Path:
-    """A folder with links to the checkouts and to the packages that MindSpeed-LLM's tools import."""
-    (folder / "llm").mkdir(parents=True)
+    """A folder with links to the checkouts of MindSpeed-LLM 2.3.0, beside the packages that its tools import."""
+    release = sources.release_of("llm", "2.3.0")
+    home = folder / f"llm-{release.number}"
+    home.mkdir(parents=True)
     for name, variable in _TREES.items():
         if not os.environ.get(variable):
             pytest.skip(f"needs a checkout of {name}: set {variable} to its path")
-        (folder / "llm" / name).symlink_to(Path(os.environ[variable]).resolve())
+        (home / name).symlink_to(Path(os.environ[variable]).resolve())
     build = Path(os.environ.get("MSADAPTER_BUILD", ROOT / "build"))
-    packages = Path(os.environ.get("MSADAPTER_LLM_PACKAGES", build / "packages"))
-    if not (packages / "transformers").is_dir():
-        pytest.skip(
-            f"needs the packages of `auto_convert.sh llm` in {packages}, or where MSADAPTER_LLM_PACKAGES says"
-        )
-    (folder / "packages").symlink_to(packages.resolve())
-    return folder
+    held = Path(os.environ.get("MSADAPTER_LLM_PACKAGES", packages.folder_of(build, release)))
+    if not (held / "transformers").is_dir():
+        pytest.skip(f"needs the packages of {home.name} in {held}, or where MSADAPTER_LLM_PACKAGES says")
+    packages.folder_of(folder, release).symlink_to(held.resolve())
+    return home

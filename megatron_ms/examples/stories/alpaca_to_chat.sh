@@ -23,9 +23,9 @@ toolkit() { # toolkit COMMAND WORDS...: one command of the toolkit, on story.yam
 cat > story.yaml <<YAML
 name: story
 recipe: $recipe
-data: {task: instruction, sources: "$instructions", tokenizer: "$model", template: qwen, output: rows, seq_length: 64}
+data: {task: instruction, sources: "$instructions", tokenizer: "$model", template: qwen, output: rows, seq_length: 512}
 run: {task: sft, trees: "$trees", device: npu, processes: 2}
-dataset: {sequence_length: 64}
+dataset: {sequence_length: 512}
 parallel: {tensor: 2}
 train: {iterations: 20, micro_batch: 1, global_batch: 4, lr: 1e-3}
 save: {interval: 10, optimizer: false}

@@ -30,7 +30,7 @@ data:
   tokenizer: "$model"
   output: texts
 run: {trees: "$trees", device: npu, processes: 2}
-dataset: {sequence_length: 64}
+dataset: {sequence_length: 512}
 parallel: {pipeline: 2}
 train: {iterations: 8, micro_batch: 1, global_batch: 4, lr: 1e-3}
 save: {interval: 4, format: torch_dist}

@@ -34,9 +34,10 @@ def model(tmp_path_factory) -> tuple[Path, list[str]]:
     folder = toys.make_tokenizer(tmp_path_factory.mktemp("qwen"))
     size = -(-len(transformers.AutoTokenizer.from_pretrained(folder)) // 64) * 64
     ids = {"vocab_size": size, "bos_token_id": 256, "eos_token_id": 257, "pad_token_id": 258}
-    toy = Toy(QWEN.recipe, QWEN.kind, {**QWEN.config, **ids}, {"vocab_size": size})
+    longest = {"max_position_embeddings": 256}
+    toy = Toy(QWEN.recipe, QWEN.kind, {**QWEN.config, **ids, **longest}, {"vocab_size": size, **longest})
     toy.make(folder)
-    return folder, toy.words()
+    return folder, [*toy.words(), "dataset.sequence_length=256"]
 
 
 def losses(out: str) -> list[float]:

@@ -34,7 +34,7 @@ _WORDS = (
     "model_folder rows tokenizer_folder row_length lora_rank lora_alpha lora_targets resumed output_dir max_steps"
     " per_device_train_batch_size gradient_accumulation_steps learning_rate lr_scheduler_type warmup_steps weight_decay"
     " max_grad_norm seed logging_steps report_to save_strategy save_steps save_only_model disable_tqdm bf16 fp16 use_cpu"
-    " adam_beta2 lora_load gradient_checkpointing beta"
+    " adam_beta2 lora_load gradient_checkpointing beta profile_first profile_count profile_folder"
 )
 
 
@@ -85,6 +85,8 @@ def test_keys_become_the_trainers_flags(flags, place) -> None:
     )
     assert "--lora_targets q_proj v_proj" in words("run.task=lora", "tune.targets=[q_proj,v_proj]")
     assert "--resumed True" in words(resumed=True)
+    traced = words("profile.steps=[2,4]")
+    assert "--profile_first 2 --profile_count 2 --profile_folder /run/profile" in traced
 
 
 def test_preferences_are_learned_by_trl(flags) -> None:
@@ -151,7 +153,8 @@ def test_a_package_that_is_absent_is_named(place, monkeypatch) -> None:
 @needs_packages
 def test_training_and_going_on(place, capsys) -> None:
     """Four steps, and two with two more from the checkpoint, have the same losses."""
-    assert commands.main(["train", "small.yaml"]) == 0
+    assert commands.main(["train", "small.yaml", "profile.steps=[2,3]"]) == 0
+    assert "aten::" in capsys.readouterr().out.partition("trace for chrome://tracing: ")[2]
     (whole,) = folders.runs(Path("runs"))
     losses = [record["loss"] for record in whole.records()]
     assert len(losses) == 4 and losses[-1] < losses[0]
