@@ -9,6 +9,7 @@ import importlib
 import json
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ def _refuse_networks(event: str, arguments: tuple) -> None:
 
 if os.environ.get("COURSE_OFFLINE") == "1":
     sys.addaudithook(_refuse_networks)
+warnings.filterwarnings(
+    "ignore", "IProgress not found"
+)  # tqdm would like a widget that the chapters do not need
 if str(ROOT) not in sys.path:  # megatron_ms and patches stand beside the course
     sys.path.insert(0, str(ROOT))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -21,6 +22,14 @@ from nbclient.exceptions import CellExecutionError
 
 HERE = Path(__file__).resolve().parent
 SECONDS = 1800  # the most that one cell may take
+
+
+class Kernel(AsyncKernelManager):
+    """Kernels that are reached through sockets of the file system, so that no port is opened."""
+
+    def __init__(self, **settings) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="course-")
+        super().__init__(**settings | {"transport": "ipc", "ip": f"{self._folder.name}/kernel"})
 
 
 def sources(chapters: list[str]) -> list[Path]:
@@ -48,10 +57,8 @@ def run(source: Path, **environment: str) -> nbformat.NotebookNode:
     before = dict(os.environ)
     os.environ.update(environment)  # the kernel inherits it
     try:
-        kernel = AsyncKernelManager(kernel_name="python3", transport="ipc")  # no port is opened
-        NotebookClient(
-            notebook, kernel, timeout=SECONDS, resources={"metadata": {"path": str(HERE)}}
-        ).execute()
+        place = {"metadata": {"path": str(HERE)}}
+        NotebookClient(notebook, timeout=SECONDS, resources=place, kernel_manager_class=Kernel).execute()
     finally:
         os.environ.clear()
         os.environ.update(before)
