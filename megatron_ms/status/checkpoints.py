@@ -7,6 +7,8 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..recovery import manifest
+
 _TORCH = "model_optim_rng.pt"
 _RANK = re.compile(r"mp_rank_(\d\d)(?:_(\d\d\d))?(?:_(\d\d\d))?")
 
@@ -27,16 +29,19 @@ def of(folder: Path, processes: int = 0) -> list[Checkpoint]:
     processes: how many parts one in the format torch has (tensor x pipeline x expert sizes); 0 if it is not known.
     """
     places = [place for place in folder.glob("iter_*") if place.name[5:].isdigit()]
-    return [_one(place, processes) for place in sorted(places)]
+    manifests = manifest.demanded(folder)
+    return [_one(place, processes, manifests) for place in sorted(places)]
 
 
-def _one(place: Path, processes: int) -> Checkpoint:
+def _one(place: Path, processes: int, manifests: bool) -> Checkpoint:
     files = [file for file in place.rglob("*") if file.is_file()]
     distributed = any(file.suffix == ".distcp" for file in files) or (place / ".metadata").is_file()
     fault = _distributed_fault(place, files) if distributed else _torch_fault(place, processes)
     fault = fault or next(
         (f"{_near(file, place)} is empty" for file in files if file.stat().st_size == 0), ""
     )
+    if manifests:
+        fault = fault or manifest.fault(place, content=False)
     size = sum(file.stat().st_size for file in files)
     return Checkpoint(int(place.name[5:]), size, "torch_dist" if distributed else "torch", fault)
 

@@ -86,6 +86,8 @@ def _show(one: RunFolder, losses: int) -> bool:
     print(
         f"{os.path.relpath(one.path)}  {status.get('state', 'unknown')}  {status.get('task', '')}  {step}  {seconds}"
     )
+    if "reason" in status:
+        print(f"  {status['reason']}")
     last = [
         (record["iteration"], loss) for record in one.records() if (loss := lines.loss_of(record)) is not None
     ]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from megatron_ms import commands
+from megatron_ms.recovery import manifest
 from megatron_ms.status import checkpoints
 from megatron_ms.training.folder import RunFolder
 
@@ -98,3 +99,19 @@ def test_the_distributed_format(tmp_path) -> None:
 def test_no_runs(run, capsys, words, message) -> None:
     assert commands.main(["status", *words]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_manifests_tell_of_unfinished_and_unhealthy_checkpoints(run, capsys) -> None:
+    place = run.checkpoints / "iter_0000004"
+    manifest.demand(run.checkpoints)
+    assert checkpoints.of(run.checkpoints)[0].fault == "it was not finished (it has no manifest)"
+    manifest.write(place, manifest.measure(place))
+    assert checkpoints.of(run.checkpoints)[0].fault == ""
+    manifest.write(place, manifest.measure(place), manifest.Health(False, ("loss 99 at iteration 3",)))
+    run.write_status(run.status() | {"state": "failed", "reason": "rank 1 ended with signal SIGKILL"})
+    assert commands.main(["status"]) == 1
+    out = capsys.readouterr().out
+    assert (
+        "MB  it is unhealthy: loss 99 at iteration 3\n" in out
+        and "  rank 1 ended with signal SIGKILL\n" in out
+    )
