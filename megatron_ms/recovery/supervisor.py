@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from ..monitor import events
-from . import beats, memory
+from . import beats, manifest, memory
 
 FAILED, STOPPED = 1, 3  # exit codes: the work failed; a rule of health or recovery stopped the run for good
 _LONGEST = 300.0  # seconds of the longest pause before a restart
@@ -50,6 +50,8 @@ class Supervisor:
         self.attempt = _last_attempt(folder)
         self.restarts = 0
         self.asked = ""  # the signal that asked the run to end
+        self.launcher: Any = None  # the process that has started the ranks of the running attempt
+        self._wake = threading.Event()
         self.crashed: int | None = None  # the iteration in which the last attempt crashed
         self.named: list[str] = []  # silent ranks that this attempt was ended for
 
@@ -75,7 +77,7 @@ class Supervisor:
         final = next((one for one in found if one["final"]), None)
         where = max((beat.iteration for beat in beats.read(self.signs).values()), default=0)
         if self.asked:
-            return self._asked(code)
+            return self._asked(code, where)
         if final is not None:
             return self._end(STOPPED, final["text"])
         if not fault:
@@ -118,19 +120,31 @@ class Supervisor:
         events.append(self.folder, "restart", said, pause=pause)
         return Verdict(None, said, pause)
 
-    def _asked(self, code: int) -> Verdict:
+    def _asked(self, code: int, where: int) -> Verdict:
         """The end that a signal asked for. It is a success if nothing that was computed is lost."""
         began = any(beat.finished for beat in beats.read(self.signs).values())
-        if code == 0 or not began:
-            return self._end(
-                0, f"ended by {self.asked}" + (", with a checkpoint" if began else " before the first step")
-            )
+        if not began:
+            return self._end(0, f"ended by {self.asked} before the first step")
+        if code == 0 or self._saved() >= where:
+            return self._end(0, f"ended by {self.asked}, with a checkpoint")
         if not self.rules.saves:
-            return self._end(
-                FAILED, f"ended by {self.asked} without a checkpoint, because save.interval is not set"
-            )
+            text = f"ended by {self.asked} without a checkpoint, because save.interval is not set"
+            return self._end(FAILED, text)
         self._keep()
         return self._end(FAILED, f"ended by {self.asked}, but the ranks failed to write a checkpoint")
+
+    def _saved(self) -> int:
+        """The newest checkpoint that was finished; 0 if there is none."""
+        place = self.folder / "checkpoints"
+        numbers = manifest.iterations(place)
+        whole = (one for one in numbers if not manifest.fault(manifest.place_of(place, one), content=False))
+        return next(whole, 0)
+
+    def rest(self, pause: float) -> Verdict | None:
+        """Waits before a restart. Returns a verdict if a signal asks the run to end meanwhile."""
+        if self._wake.wait(pause):
+            return self._end(0, f"ended by {self.asked} before a restart")
+        return None
 
     def _end(self, code: int, text: str) -> Verdict:
         events.append(self.folder, "end", text, code=code)
@@ -138,7 +152,7 @@ class Supervisor:
 
     @contextmanager
     def watching(self, launcher: Any) -> Iterator[None]:
-        """While it is open, silent ranks are ended, and SIGTERM and SIGUSR1 let the ranks save and end.
+        """While it is open, silent ranks are ended.
 
         launcher: the process (with `pid` and `terminate`) that has started the ranks.
         """
@@ -146,13 +160,14 @@ class Supervisor:
         thread = threading.Thread(target=self._watch, args=(launcher, over), daemon=True)
         if self.rules.silence:
             thread.start()
-        with self._handlers(launcher):
-            try:
-                yield
-            finally:
-                over.set()
-                if thread.is_alive():
-                    thread.join()
+        self.launcher = launcher
+        try:
+            yield
+        finally:
+            self.launcher = None
+            over.set()
+            if thread.is_alive():
+                thread.join()
 
     def _watch(self, launcher: Any, over: threading.Event) -> None:
         while not over.wait(min(self.rules.silence / 4, 1.0)):
@@ -171,32 +186,32 @@ class Supervisor:
         return beats.silent(beats.read(self.signs), self.rules.silence, now)
 
     @contextmanager
-    def _handlers(self, launcher: Any) -> Iterator[None]:
+    def signals(self) -> Iterator[None]:
+        """While it is open, SIGTERM and SIGUSR1 let the ranks save and end."""
         if threading.current_thread() is not threading.main_thread():
             yield  # signals reach the main thread, which belongs to somebody else here
             return
-
-        def handle(number: int, frame: FrameType | None) -> None:
-            self._ask(number, launcher)
-
-        before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGUSR1)}
+        before = {number: signal.signal(number, self._ask) for number in (signal.SIGTERM, signal.SIGUSR1)}
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _ask(self, number: int, launcher: Any) -> None:
+    def _ask(self, number: int, frame: FrameType | None) -> None:
         """Lets the ranks end. The second signal, or one before all ranks have begun a step, ends the launcher."""
-        ranks = [beat for beat in beats.read(self.signs).values() if beat.parent == launcher.pid]
+        again, self.asked = self.asked, self.asked or signal.Signals(number).name
+        self._wake.set()
+        if self.launcher is None:
+            return
+        ranks = [beat for beat in beats.read(self.signs).values() if beat.parent == self.launcher.pid]
         ready = bool(ranks) and all(beat.iteration for beat in ranks)
-        if self.asked or not ready or not self.rules.saves:
-            launcher.terminate()
-        else:
-            for beat in ranks:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(beat.pid, signal.SIGTERM)
-        self.asked = self.asked or signal.Signals(number).name
+        if again or not ready or not self.rules.saves:
+            self.launcher.terminate()
+            return
+        for beat in ranks:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(beat.pid, signal.SIGTERM)
 
 
 def _last_attempt(folder: Path) -> int:

@@ -95,7 +95,8 @@ def run(
     status: dict[str, Any] = {**about, "state": "running", "started": time.time(), "log": str(folder.log)}
     folder.write_status(status)
     try:
-        return _attempts(start, environment, folder, status, supervisor)
+        with supervisor.signals():
+            return _attempts(start, environment, folder, status, supervisor)
     finally:
         supervisor.close()
 
@@ -120,8 +121,9 @@ def _attempts(
             if verdict.code is None:
                 progress.close()
                 print(verdict.text, file=sys.stderr, flush=True)
-                time.sleep(verdict.pause)
-                continue
+                if (ended := supervisor.rest(verdict.pause)) is None:
+                    continue
+                verdict = ended
         except BaseException as error:
             progress.close()
             stopped = isinstance(error, KeyboardInterrupt)

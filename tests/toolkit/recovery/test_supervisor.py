@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from megatron_ms.monitor import events
-from megatron_ms.recovery import beats
+from megatron_ms.recovery import beats, manifest
 from megatron_ms.recovery.supervisor import FAILED, STOPPED, Rules, Supervisor
 
 
@@ -126,8 +126,32 @@ def test_a_rank_that_beats_is_left_alone(launched) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_signals_let_the_ranks_save_and_end(launched, number) -> None:
     supervisor, launcher, _ = launched
-    with supervisor.watching(launcher):
+    with supervisor.signals(), supervisor.watching(launcher):
         os.kill(os.getpid(), number)
         assert launcher.wait(60) == 0
     verdict = supervisor.after(0, "")
     assert verdict.code == 0 and verdict.text.startswith(f"ended by {signal.Signals(number).name}")
+
+
+def test_a_signal_between_two_attempts_ends_the_run(tmp_path) -> None:
+    supervisor = Supervisor(tmp_path, Rules(restarts=3))
+    assert attempt(supervisor, 3).code is None and supervisor.rest(0.0) is None
+    with supervisor.signals():
+        os.kill(os.getpid(), signal.SIGTERM)
+        verdict = supervisor.rest(3600)
+    assert verdict is not None and (verdict.code, verdict.text) == (0, "ended by SIGTERM before a restart")
+
+
+@pytest.mark.parametrize(("saved", "code"), [(7, 0), (6, FAILED)])
+def test_after_a_signal_the_checkpoint_counts_and_not_the_launchers_exit_code(tmp_path, saved, code) -> None:
+    """A signal to the whole process group also ends the launcher, while the ranks write their checkpoint."""
+    supervisor = Supervisor(tmp_path, Rules(restarts=3, saves=True))
+    heart = beats.Heart(supervisor.begin(), 0)
+    heart.running(7)
+    heart.done()
+    place = manifest.place_of(tmp_path / "checkpoints", saved)
+    place.mkdir(parents=True)
+    (place / "common.pt").write_text("x")
+    manifest.write(place, manifest.measure(place))
+    supervisor.asked = "SIGTERM"
+    assert supervisor.after(143, "the program failed").code == code
