@@ -4,6 +4,8 @@ MSADAPTER_REFERENCE     folder with init_gpt, losses.json ... (losses of real Py
 MSADAPTER_CONFORMANCE   folder with the golden answers of PyTorch's OpInfo samples
 MSADAPTER_MEGATRON      a Megatron-LM checkout, core_v0.12.1
 MSADAPTER_MEGATRON_NEXT a Megatron-LM checkout, core_v0.16.1
+MSADAPTER_MEGATRON_NEWEST a Megatron-LM checkout, core_v0.19.0, which needs Python 3.12
+MSADAPTER_PYTHON_3_12   a python 3.12 of an environment of this project, such as .venv-3.12/bin/python
 MSADAPTER_EXAMPLES      how many times as many examples as usual hypothesis draws in tests/kernels
 MSADAPTER_TORCH_PYTHON  a python that has real PyTorch (2.13 CPU), numpy and sentencepiece
 """
@@ -46,6 +48,16 @@ def megatron_checkout() -> Path:
 @pytest.fixture(scope="session")
 def newer_megatron() -> Path:
     return _path_from("MSADAPTER_MEGATRON_NEXT", "a Megatron-LM checkout (core_v0.16.1)")
+
+
+@pytest.fixture(scope="session")
+def newest_megatron() -> Path:
+    return _path_from("MSADAPTER_MEGATRON_NEWEST", "a Megatron-LM checkout (core_v0.19.0)")
+
+
+@pytest.fixture(scope="session")
+def python_3_12() -> Path:
+    return _path_from("MSADAPTER_PYTHON_3_12", "a Python 3.12 of an environment of this project")
 
 
 @pytest.fixture(scope="session")

@@ -1,36 +1,51 @@
 #!/usr/bin/env bash
-# Tests against unmodified upstream sources, without a network:
+# Tests against unmodified upstream sources, without a network for these:
 #
 #     bash tests/upstreams.sh FOLDER [arguments of pytest]
 #
-# FOLDER holds git repositories as Megatron-LM.git.tar and MindSpeed.git.tar. They are unpacked and checked out under
-# build/upstreams. Without further arguments Megatron-LM's parallel layouts, its newer release and MindSpeed's adaptor are run.
+# FOLDER holds git repositories as Megatron-LM.git.tar, MindSpeed.git.tar and MindSpeed-LLM.git.tar. They are unpacked and
+# checked out under build/upstreams. Without further arguments Megatron-LM's parallel layouts, its newer releases and MindSpeed's
+# adaptor are run, and then MindSpeed-LLM as `auto_convert.sh llm` converts it.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 folder="$(cd "${1:?usage: bash tests/upstreams.sh FOLDER [arguments of pytest]}" && pwd)"
 shift
 work="$root/build/upstreams"
 mkdir -p "$work"
+cd "$root"
+
+unpack() { # unpack NAME: the git repository of that name, once
+  [ -d "$work/$1.git" ] || tar -xf "$folder/$1.git.tar" -C "$work"
+}
 
 checkout() { # checkout NAME BRANCH: prints the path of a checkout of that branch
   local tree="$work/$1-$2"
   if [ ! -e "$tree/.complete" ]; then
     rm -rf "$tree"
-    [ -d "$work/$1.git" ] || tar -xf "$folder/$1.git.tar" -C "$work"
+    unpack "$1"
     git clone --quiet --branch "$2" "$work/$1.git" "$tree"
     touch "$tree/.complete"
   fi
   echo "$tree"
 }
 
+converted() { # converted SCENARIO [options]: as a user converts it, from the unpacked repositories
+  MSADAPTER_GIT_MEGATRON_LM="$work/Megatron-LM.git" MSADAPTER_GIT_MINDSPEED="$work/MindSpeed.git" \
+    MSADAPTER_GIT_MINDSPEED_LLM="$work/MindSpeed-LLM.git" bash auto_convert.sh "$@" --tests --output "$work/converted"
+}
+
 MSADAPTER_MEGATRON="$(checkout Megatron-LM core_v0.12.1)"
 MSADAPTER_MEGATRON_NEXT="$(checkout Megatron-LM core_v0.16.1)"
 MSADAPTER_MINDSPEED="$(checkout MindSpeed 2.3.0_core_r0.12.1)"
 export MSADAPTER_MEGATRON MSADAPTER_MEGATRON_NEXT MSADAPTER_MINDSPEED
-if [ $# -eq 0 ]; then
-  set -- tests/megatron/test_parallel.py tests/megatron/test_newer_release.py tests/megatron/test_simulated_npu.py \
-    tests/megatron/test_watch.py \
-    tests/npu/test_mindspeed_training.py tests/patches/test_manager.py tests/patches/test_product.py
-fi
-cd "$root"
-exec bash tests/run.sh "$@"
+if [ $# -gt 0 ]; then exec bash tests/run.sh "$@"; fi
+
+bash tests/run.sh tests/megatron/test_parallel.py tests/megatron/test_newer_release.py tests/megatron/test_simulated_npu.py \
+  tests/megatron/test_watch.py \
+  tests/npu/test_mindspeed_training.py tests/patches/test_manager.py tests/patches/test_product.py
+unpack MindSpeed-LLM
+converted llm
+export MSADAPTER_MINDSPEED="$work/converted/llm/MindSpeed" MSADAPTER_MINDSPEED_LLM="$work/converted/llm/MindSpeed-LLM"
+export PYTHONPATH="$work/converted/packages-llm-26.1.0"
+bash tests/run.sh tests/npu/test_mindspeed_llm.py tests/npu/test_mindspeed_llm_tools.py \
+  -k "engine and qwen25 or second_converter"

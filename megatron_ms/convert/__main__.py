@@ -275,8 +275,9 @@ def convert_scenario(args: argparse.Namespace) -> None:
         if args.train:
             console.step("Tokenizer and data set", lambda progress: llm_job.preprocess(work, logs, progress))
             console.step("Train a Qwen2.5", lambda progress: llm_job.train(work, logs, progress))
-    shell.choose(output, env)
-    _farewell_scenario(args, work, env, time.monotonic() - began)
+    if not args.tests:  # which must not change what the user has chosen
+        shell.choose(output, env)
+        _farewell_scenario(args, work, env, time.monotonic() - began)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 import patches
 
 ROOT = Path(__file__).resolve().parents[2]
+PYTHON = Path(sys.executable)
 DATASETS = Path("megatron/core/datasets")
 PRINTED = 0.001  # Megatron prints gradient norms with three decimals
 
@@ -43,11 +44,17 @@ class Iteration:
     grad_norm: float
 
 
-def scratch_copy(checkout: Path, folder: Path, tests: bool = False) -> Path:
-    """A copy of the checkout (`tests`: with its tests) with the compiled data set helper. The checkout is not changed."""
+def plain_copy(checkout: Path, folder: Path, tests: bool = False) -> Path:
+    """A copy of the checkout (`tests`: with its tests). Megatron compiles its data set helper itself when it runs."""
     tree = folder / "megatron-lm"
     left_out = [".git", "__pycache__", "*.so", "docs", *([] if tests else ["tests"])]
     shutil.copytree(checkout, tree, ignore=shutil.ignore_patterns(*left_out))
+    return tree
+
+
+def scratch_copy(checkout: Path, folder: Path, tests: bool = False) -> Path:
+    """A copy of the checkout (`tests`: with its tests) with the compiled data set helper. The checkout is not changed."""
+    tree = plain_copy(checkout, folder, tests)
     source = tree / DATASETS / "helpers.cpp"
     pybind = subprocess.run(
         [sys.executable, "-c", "import pybind11; print(pybind11.get_include())"],
@@ -85,7 +92,7 @@ def _free_port() -> int:
         return probe.getsockname()[1]
 
 
-def environment(tree: Path, processes: int = 1, **variables: str) -> dict[str, str]:
+def environment(tree: Path, processes: int = 1, python: Path = PYTHON, **variables: str) -> dict[str, str]:
     """The environment variables with which the tree's scripts run here."""
     alone = {
         "MASTER_ADDR": "127.0.0.1",
@@ -97,21 +104,27 @@ def environment(tree: Path, processes: int = 1, **variables: str) -> dict[str, s
     adapter = {"MSADAPTER_DEVICE": "cuda", "CUDA_DEVICE_MAX_CONNECTIONS": "1"}
     adapter |= {"OMP_NUM_THREADS": "1"} if processes > 1 else alone
     shim = ROOT / "msadapter" / "alias" / "shim"
-    paths = {"PYTHONPATH": os.pathsep.join(map(str, (shim, ROOT, tree))), "PATH": python_first()}
+    paths = {"PYTHONPATH": os.pathsep.join(map(str, (shim, ROOT, tree))), "PATH": python_first(python)}
     return os.environ | adapter | variables | paths
 
 
-def python_first() -> str:
-    """PATH with this Python first, because Megatron's Makefile asks `python3` for the headers of pybind11."""
-    return f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+def python_first(python: Path = PYTHON) -> str:
+    """PATH with one Python first, and before it what env.sh of auto_convert.sh has there.
+
+    Megatron's Makefile asks `python3` for the headers of pybind11, and `python3-config` for the name of the library.
+    """
+    places = (ROOT / "msadapter/alias/shim/bin", python.parent, os.environ.get("PATH", os.defpath))
+    return os.pathsep.join(map(str, places))
 
 
-def command(cache: Path, arguments: list[str], processes: int = 1, schedule: list[str] = TWENTY) -> list[str]:
+def command(
+    cache: Path, arguments: list[str], processes: int = 1, schedule: list[str] = TWENTY, python: Path = PYTHON
+) -> list[str]:
     """pretrain_gpt.py with the arguments of the reference, and further ones."""
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", processes]
     start = launcher if processes > 1 else ["-m", "msadapter"]
     words = [
-        sys.executable,
+        python,
         *start,
         "pretrain_gpt.py",
         *COMMON,
@@ -134,13 +147,14 @@ def pretrain(
     cache: Path,
     processes: int = 1,
     schedule: list[str] = TWENTY,
+    python: Path = PYTHON,
     **variables: str,
 ) -> list[Iteration]:
     """Runs the tree's pretrain_gpt.py and returns the printed values of each iteration."""
     done = subprocess.run(
-        command(cache, arguments, processes, schedule),
+        command(cache, arguments, processes, schedule, python),
         cwd=tree,
-        env=environment(tree, processes, **variables),
+        env=environment(tree, processes, python, **variables),
         capture_output=True,
         text=True,
         timeout=600,

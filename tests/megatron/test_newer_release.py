@@ -1,29 +1,51 @@
-"""Megatron-LM core_v0.16.1, unmodified: one process, two tensor ranks and two stages train on the reference's curve.
+"""Megatron-LM core_v0.16.1 and core_v0.19.0, unmodified, train on the reference's curve: one process, and two ranks.
 
-The reference is that of core_v0.12.1, whose model and mock data are the same. This release prints the mean
-of the first two losses after a start as the second.
+The reference is that of core_v0.12.1, whose model and mock data are the same. These releases print the mean
+of the first two losses after a start as the second. core_v0.19.0 needs Python 3.12.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.megatron import lm_checkout as tools
 
-LAYOUTS = {"tensor": "--tensor-model-parallel-size 2", "pipeline": "--pipeline-model-parallel-size 2"}
+LAYOUTS = {
+    "tensor": "--tensor-model-parallel-size 2",
+    "pipeline": "--pipeline-model-parallel-size 2",
+    "data": "--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather",
+}
 
 
-@pytest.fixture(scope="module")
-def tree(newer_megatron: Path, tmp_path_factory) -> Path:
-    return tools.scratch_copy(newer_megatron, tmp_path_factory.mktemp("newer"))
+@dataclass(frozen=True)
+class Release:
+    """A copy of a checkout, and the Python that it accepts."""
+
+    tree: Path
+    python: Path
+
+    def pretrain(self, words: str, cache: Path, processes: int) -> list[tools.Iteration]:
+        more = {"python": self.python, "MSADAPTER_TRITON": "1"}
+        return tools.pretrain(self.tree, words.split(), cache, processes, **more)
 
 
-def _run(tree: Path, cache: Path, reference: Path, extra: str = "", processes: int = 1):
+@pytest.fixture(scope="module", params=["0.16.1", "0.19.0"])
+def release(request, tmp_path_factory) -> Release:
+    """The newest release compiles its data set helper itself, as it does for a user."""
+    folder = tmp_path_factory.mktemp("newer")
+    if request.param == "0.16.1":
+        return Release(tools.scratch_copy(request.getfixturevalue("newer_megatron"), folder), tools.PYTHON)
+    checkout, python = (request.getfixturevalue(name) for name in ("newest_megatron", "python_3_12"))
+    return Release(tools.plain_copy(checkout, folder), python)
+
+
+def _run(release: Release, cache: Path, reference: Path, extra: str = "", processes: int = 1):
     load = f"--load {reference / 'init_gpt_dist'} --ckpt-format torch_dist --finetune --no-load-optim --no-load-rng"
-    return tools.pretrain(tree, f"{load} {extra}".split(), cache, processes, MSADAPTER_TRITON="1")
+    return release.pretrain(f"{load} {extra}", cache, processes)
 
 
 def _printed(reference: Path, start: int = 1) -> list[tuple[float, float]]:
@@ -45,24 +67,25 @@ def _hold(measured: list[tools.Iteration], expected: list[tuple[float, float]]) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", ["", *LAYOUTS])
-def test_curve_of_the_reference(layout: str, tree: Path, reference: Path, tmp_path: Path) -> None:
+def test_curve_of_the_reference(layout: str, release: Release, reference: Path, tmp_path: Path) -> None:
     pytest.importorskip("mpi4py")
-    measured = _run(tree, tmp_path, reference, LAYOUTS.get(layout, ""), 2 if layout else 1)
+    measured = _run(release, tmp_path, reference, LAYOUTS.get(layout, ""), 2 if layout else 1)
     _hold(measured, _printed(reference))
 
 
 @pytest.mark.slow
-def test_resumes_in_another_layout(tree: Path, reference: Path, tmp_path: Path) -> None:
+def test_resumes_in_another_layout(release: Release, reference: Path, tmp_path: Path) -> None:
     pytest.importorskip("mpi4py")
     folder = tmp_path / "checkpoints"
     _run(
-        tree,
+        release,
         tmp_path,
         reference,
         f"--save {folder} --save-interval 10 --exit-interval 10 {LAYOUTS['tensor']}",
         2,
     )
-    words = f"--load {folder} --ckpt-format torch_dist {LAYOUTS['pipeline']}".split()
-    measured = tools.pretrain(tree, words, tmp_path, 2, MSADAPTER_TRITON="1")
+    measured = release.pretrain(
+        f"--load {folder} --ckpt-format torch_dist {LAYOUTS['pipeline']}", tmp_path, 2
+    )
     assert [i.number for i in measured] == list(range(11, 21))
     _hold(measured, _printed(reference, 11))

@@ -14,8 +14,8 @@ from tests.npu.llm_trainer import Trainer
 @pytest.fixture(scope="module")
 def trainer(tmp_path_factory, megatron_checkout) -> Trainer:
     names = {
-        "MSADAPTER_MINDSPEED_LLM": "MindSpeed-LLM checkout (2.3.0)",
-        "MSADAPTER_MINDSPEED": "MindSpeed checkout (2.3.0_core_r0.12.1)",
+        "MSADAPTER_MINDSPEED_LLM": "MindSpeed-LLM checkout (2.3.0 or v26.1.0)",
+        "MSADAPTER_MINDSPEED": "MindSpeed checkout (2.3.0_core_r0.12.1 or 26.1.0_core_r0.12.1)",
     }
     for name, what in names.items():
         if not os.environ.get(name):

@@ -327,3 +327,13 @@ EXPERTS = {
     ),
 }
 ROWS = DENSE | EXPERTS
+# Of MindSpeed-LLM 26.1.0: its default, MindSpeed's own TransformerEngine, against Megatron's local layers.
+_ENGINE = "--transformer-impl transformer_engine"
+NEXT_ROWS = {
+    "qwen25, engine": Row("qwen25", 1, "", f"{FUSED} {_ENGINE}"),
+    "qwen25, engine, tensor": Row("qwen25", 2, TENSOR, f"{FUSED} {_ENGINE}"),
+    "qwen3, engine": Row("qwen3", 1, "", f"{FUSED} {_ENGINE}"),
+    "llama3, engine, pipeline": Row("llama3", 2, PIPELINE, f"{FUSED} {_ENGINE}"),
+    "mixtral, engine, experts": Row("mixtral", 2, EXPERT, f"{FUSED} {_ENGINE}"),
+    "deepseek3, engine": Row("deepseek3", 1, "", f"{FUSED} {_ENGINE}"),
+}

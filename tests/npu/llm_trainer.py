@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import patches
 from tests.npu.llm_rows import COMMON, MODELS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,6 +64,9 @@ class Trainer:
 
     def __init__(self, folder: Path, megatron: Path, paths: list[Path]):
         self.folder, self.megatron, self.script = folder, megatron, paths[0] / "pretrain_gpt.py"
+        self.release = patches.discover("mindspeed_llm")[0].version_of(paths[0])
+        # From 26 on MindSpeed's own TransformerEngine is the default, which needs flash attention.
+        self.common = COMMON if self.release < "26" else f"{COMMON} --transformer-impl local"
         shim = ROOT / "msadapter/alias/shim"
         outside = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
         self.environment = {
@@ -101,7 +105,7 @@ class Trainer:
             *launcher,
             *counter,
             self.script,
-            *f"{COMMON} {MODELS[model]} {flags}".split(),
+            *f"{self.common} {MODELS[model]} {flags}".split(),
             *data,
         ]
         run = subprocess.run(

@@ -1,9 +1,9 @@
 """MindSpeed-LLM's own pretrain_gpt.py, unmodified, with our torchrun: the flags of its examples, small, change no loss.
 
 MSADAPTER_MEGATRON      a Megatron-LM checkout, core_v0.12.1
-MSADAPTER_MINDSPEED     a MindSpeed checkout, 2.3.0_core_r0.12.1
-MSADAPTER_MINDSPEED_LLM a MindSpeed-LLM checkout, 2.3.0; what its requirements.txt names (datasets, pandas ...) must be
-                        importable, from PYTHONPATH for example
+MSADAPTER_MINDSPEED     a MindSpeed checkout, 2.3.0_core_r0.12.1 or 26.1.0_core_r0.12.1
+MSADAPTER_MINDSPEED_LLM a MindSpeed-LLM checkout, 2.3.0 or v26.1.0; what its requirements.txt names (datasets, pandas ...)
+                        must be importable, from PYTHONPATH for example
 
 The rows are in llm_rows.py.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.npu import llm_features
-from tests.npu.llm_rows import COMMON, FUSED, PIPELINE, ROWS, TENSOR, Row  # noqa: F401 the tools' tests take it from here
+from tests.npu.llm_rows import COMMON, FUSED, NEXT_ROWS, PIPELINE, ROWS, TENSOR, Row  # noqa: F401 the tools' tests take it from here
 from tests.npu.llm_trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,8 +26,21 @@ def _difference(got: list[float], want: list[float]) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("row", NEXT_ROWS.values(), ids=NEXT_ROWS)
+def test_the_engine_of_mindspeed_changes_no_loss(trainer: Trainer, row: Row, record_property) -> None:
+    """From 26 on, MindSpeed's own TransformerEngine is the default of MindSpeed-LLM."""
+    if trainer.release < "26":
+        pytest.skip(f"MindSpeed-LLM {trainer.release} has no TransformerEngine of its own")
+    _compare(trainer, row, record_property)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 def test_fused_operators_change_no_loss(trainer: Trainer, row: Row, record_property) -> None:
+    _compare(trainer, row, record_property)
+
+
+def _compare(trainer: Trainer, row: Row, record_property) -> None:
     """The losses of a row equal those of its model without fused operators, and the operators that it names were called."""
     layout = trainer.start(row.model, row.layout) if row.alone else row.layout
     plain = trainer.without(1 if row.alone else row.processes, row.model, layout)
