@@ -6,6 +6,8 @@
     python -m msadapter doctor                print versions, device, compiler, kernels, and how to repair
     problems
     python -m msadapter build                 build the CPU kernels now (otherwise this happens at first use)
+    python -m msadapter enable                in this virtual environment, import torch always gives msadapter
+    python -m msadapter disable               undo that
 
 The accelerator is called cuda, unless MSADAPTER_DEVICE is npu or cpu. With cpu, torch.cuda.is_available() is
 False.
@@ -34,6 +36,10 @@ def main(arguments: list[str]) -> int:
         from ._host.doctor import build
 
         return build()
+    if word in ("enable", "disable"):
+        from ._host.enable import main as enable
+
+        return enable(word, rest)
     if word == "run":
         if not rest:
             print("python -m msadapter run: which script?", file=sys.stderr)

@@ -197,7 +197,8 @@ def _torch_name() -> Iterator[Check]:
     origin = Path(spec.origin).resolve() if spec and spec.origin else None
     if origin is None:
         yield Check(
-            "import torch", "finds nothing by itself; with `python -m msadapter` or env.sh it finds msadapter"
+            "import torch",
+            "finds nothing by itself; with `python -m msadapter`, env.sh or `python -m msadapter enable` it finds msadapter",
         )
     elif origin.is_relative_to(PACKAGE):
         yield Check("import torch", "finds msadapter")
