@@ -128,27 +128,7 @@ NUMPY = {
     "complex64": "complex64",
     "complex128": "complex128",
 }
-# the C++ types, as PyTorch's messages name them
-CPP_NAMES = {
-    "bool": "bool",
-    "uint8": "unsigned char",
-    "int8": "signed char",
-    "int16": "short int",
-    "int32": "int",
-    "int64": "long int",
-    "uint16": "short unsigned int",
-    "uint32": "unsigned int",
-    "uint64": "long unsigned int",
-    "float32": "float",
-    "float64": "double",
-    "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
-}
-
-
-def cpp_name(d: dtype) -> str:
-    """Return the name of the C++ type of the elements."""
-    return CPP_NAMES.get(d.name) or f"c10::{d.storage_name.removesuffix('Storage')}"
+cpp_name = _C.cpp_type_name  # the name of the C++ type of a dtype, as PyTorch's messages have it
 
 
 def exports() -> dict[str, dtype]:

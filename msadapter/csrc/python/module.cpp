@@ -3,6 +3,7 @@
 
 #include "../device/trace.h"
 #include "../kernels/fused_pointwise.h"
+#include "../kernels/type_names.h"
 #include "arguments.h"
 
 namespace msa {
@@ -63,6 +64,14 @@ MSA_FUNCTION(py_promote_types) {
     PyObject *o = dtype_object(promote_types(x, y));
     Py_INCREF(o);
     return o;
+  });
+}
+MSA_FUNCTION(py_cpp_type_name) {  // of a dtype, as PyTorch's messages name it
+  return guarded([&]() -> PyObject * {
+    expect(n, 1);
+    DType d;
+    if (!dtype_from_object(a[0], &d)) throw TypeError("dtype must be a torch.dtype");
+    return PyUnicode_FromString(cpp_type_name(d));
   });
 }
 MSA_FUNCTION(autocast_enabled) {
@@ -160,6 +169,7 @@ PyMethodDef functions[] = {MSA_ENTRY("bind_dtype", py_bind_dtype),
                            MSA_ENTRY("default_dtype", py_default_dtype),
                            MSA_ENTRY("set_default_dtype", py_set_default_dtype),
                            MSA_ENTRY("promote_types", py_promote_types),
+                           MSA_ENTRY("cpp_type_name", py_cpp_type_name),
                            MSA_ENTRY("set_autocast", set_autocast),
                            MSA_ENTRY("autocast_enabled", autocast_enabled),
                            MSA_ENTRY("fused_instructions", fused_instruction_names),
