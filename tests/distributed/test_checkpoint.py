@@ -29,6 +29,22 @@ def test_one_process_without_a_job(tmp_path):
     assert state["a"].tolist() == [0, 1, 2, 3] and state["b"]["c"] == "text"
 
 
+def test_the_storage_as_second_argument(tmp_path):
+    """The earlier form, which Megatron-LM 0.19 uses, warns as in PyTorch."""
+    value = {"x": torch.arange(4.0)}
+    with pytest.warns(UserWarning, match="argument order of save has been changed"):
+        dcp.save(value, dcp.FileSystemWriter(tmp_path), no_dist=True)
+    found = {"x": torch.zeros(4)}
+    with pytest.warns(UserWarning, match="argument order of load has been changed"):
+        dcp.load(found, dcp.FileSystemReader(tmp_path), no_dist=True)
+    assert found["x"].tolist() == [0, 1, 2, 3]
+    reader = dcp.FileSystemReader(tmp_path)
+    with pytest.warns(UserWarning), pytest.raises(AssertionError, match="storage_reader in kwargs"):
+        dcp.load(found, reader, storage_reader=reader)
+    with pytest.raises(TypeError):
+        dcp.load(found, reader, None)
+
+
 def test_files_of_pytorch_both_ways(tmp_path, torch_python):
     dcp.save({"w": torch.arange(6.0).reshape(2, 3), "n": {"step": 3}}, checkpoint_id=tmp_path / "ours")
     code = f"""

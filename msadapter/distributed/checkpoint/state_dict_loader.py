@@ -2,6 +2,7 @@
 
 import warnings
 
+from ._deprecated import storage_second
 from .default_planner import DefaultLoadPlanner
 from .filesystem import FileSystemReader
 from .stateful import Stateful
@@ -10,6 +11,7 @@ from .utils import _DistWrapper
 __all__ = ["load", "load_state_dict"]
 
 
+@storage_second("storage_reader")
 def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, process_group=None,
         no_dist: bool=False) -> None:  # fmt: skip
     """Loads a checkpoint into the tensors of state_dict, in place. Every process of the group must call this."""

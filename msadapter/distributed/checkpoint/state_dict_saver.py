@@ -7,6 +7,7 @@ import warnings
 from ...futures import Future
 from ...tensor import Tensor
 from .._shard.sharded_tensor import ShardedTensor
+from ._deprecated import storage_second
 from .default_planner import DefaultSavePlanner
 from .filesystem import FileSystemWriter
 from .metadata import Metadata
@@ -16,6 +17,7 @@ from .utils import _DistWrapper
 __all__ = ["async_save", "save", "save_state_dict"]
 
 
+@storage_second("storage_writer")
 def save(
     state_dict,
     *,
