@@ -111,10 +111,9 @@ def _peak_memory() -> int:
 
 def _use(x, no_matter: tuple) -> None:
     """Read and write every element. The errors in `no_matter`, with which operators refuse a tensor, are ignored."""
-    count = x.numel()
-    if not 0 <= count <= 100_000 or x.is_meta or len(x.shape) > 16:
-        return
     try:
+        if not 0 <= x.numel() <= 100_000 or x.is_meta or len(x.shape) > 16:
+            return
         x = x.detach()
         if x.layout._name == "strided":
             x.clone()
