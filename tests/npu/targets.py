@@ -26,10 +26,10 @@ _HEAD = """# What MindSpeed replaces for MindSpore
 With `--ai-framework mindspore`, MindSpeed 2.3.0 and MindSpeed-LLM 2.3.0 replace {all} names at run time. msadapter runs their
 PyTorch flavour, which uses none of these replacements. For each name, the table says why the replacement is unnecessary (or
 which patch takes its place) and what proves it. For {ran} names the proof is a test that trains with upstream's unmodified
-sources: during this test the function of that name in the PyTorch flavour was called ([how calls are
-recorded](../tests/npu/entered.py)). The other proofs are:
+sources: during this test the function of that name in the PyTorch flavour was called (`tests/npu/entered.py`
+says how). The other proofs are:
 
-- operator: an operator of [kernels_ascend](../kernels_ascend) with its own tests
+- operator: an operator of `kernels_ascend` with its own tests
 - suites: [upstream's own tests](suites.md) run
 - patch: one of the two [run-time patches](patches.md) of MindSpeed
 - not run: no test here calls the function; nothing is known to be missing
