@@ -5,7 +5,8 @@
 #
 # FOLDER holds git repositories as Megatron-LM.git.tar, MindSpeed.git.tar and MindSpeed-LLM.git.tar. They are unpacked and
 # checked out under build/upstreams. Without further arguments Megatron-LM's parallel layouts, its newer releases and MindSpeed's
-# adaptor are run, and then MindSpeed-LLM as `auto_convert.sh llm` converts it.
+# adaptor are run, and then MindSpeed-LLM as `auto_convert.sh llm` converts it. The newest Megatron-LM needs Python 3.12: it is
+# run if MSADAPTER_PYTHON_3_12 names the one of an environment that `auto_convert.sh core --release 0.19.0` has made.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 folder="$(cd "${1:?usage: bash tests/upstreams.sh FOLDER [arguments of pytest]}" && pwd)"
@@ -38,6 +39,10 @@ MSADAPTER_MEGATRON="$(checkout Megatron-LM core_v0.12.1)"
 MSADAPTER_MEGATRON_NEXT="$(checkout Megatron-LM core_v0.16.1)"
 MSADAPTER_MINDSPEED="$(checkout MindSpeed 2.3.0_core_r0.12.1)"
 export MSADAPTER_MEGATRON MSADAPTER_MEGATRON_NEXT MSADAPTER_MINDSPEED
+if [ -n "${MSADAPTER_PYTHON_3_12:-}" ]; then
+  MSADAPTER_MEGATRON_NEWEST="$(checkout Megatron-LM core_v0.19.0)"
+  export MSADAPTER_MEGATRON_NEWEST
+fi
 if [ $# -gt 0 ]; then exec bash tests/run.sh "$@"; fi
 
 bash tests/run.sh tests/megatron/test_parallel.py tests/megatron/test_newer_release.py tests/megatron/test_simulated_npu.py \
