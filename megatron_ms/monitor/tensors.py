@@ -37,22 +37,43 @@ def _short(name: str) -> str:
     return name
 
 
-def gradient(parameter: Any) -> Any:
+def parts_of(optimizer: Any) -> dict[int, Any] | None:
+    """For the distributed optimizer: the part that this rank has of each float32 parameter, by the parameter's id. Else None."""
+    found: dict[int, Any] | None = None
+    for one in getattr(optimizer, "chained_optimizers", [optimizer]):
+        if hasattr(one, "shard_fp32_groups"):
+            pairs = zip(_all(one.model_fp32_groups), _all(one.shard_fp32_groups), strict=True)
+            found = (found or {}) | {id(whole): part for whole, part in pairs}
+    return found
+
+
+def _all(groups: Sequence[Sequence[Any]]) -> list[Any]:
+    return [parameter for group in groups for parameter in group]
+
+
+def gradient(parameter: Any, parts: dict[int, Any] | None = None) -> Any:
     """A parameter's gradient as the optimizer has it, unscaled and not clipped; None if another rank has it.
 
-    With the distributed optimizer it is the part of this rank.
+    With the distributed optimizer it is the part of this rank. parts: those of `parts_of`.
     """
     if getattr(parameter, "main_param_sharded", False):
         return None if parameter.main_param is None else parameter.main_param.grad
     if getattr(parameter, "main_param", None) is not None:
         return parameter.main_param.grad
+    if parts is not None:
+        return parts[id(parameter)].grad if id(parameter) in parts else None
+    return _reduced(parameter)
+
+
+def _reduced(parameter: Any) -> Any:
+    """A parameter's gradient in the memory that is reduced over the replicas."""
     found = getattr(parameter, "main_grad", None)
     return parameter.grad if found is None else found
 
 
-def gradient_norms(parameters: Sequence[tuple[str, Any]]) -> dict[str, float]:
+def gradient_norms(parameters: Sequence[tuple[str, Any]], parts: dict[int, Any] | None) -> dict[str, float]:
     """The norms of the gradients that this rank has."""
-    found = ((name, gradient(parameter)) for name, parameter in parameters)
+    found = ((name, gradient(parameter, parts)) for name, parameter in parameters)
     return {name: _norm(tensor) for name, tensor in found if tensor is not None}
 
 
@@ -108,7 +129,7 @@ class Trace:
             if not finite(total):
                 return name
         for name, parameter in reversed(self._named.parameters):
-            found = gradient(parameter)
+            found = _reduced(parameter)
             if found is not None and not finite(found):
                 return f"gradient of {name}"
         return ""

@@ -233,9 +233,10 @@ class Watch:
             return True
         assert self.named is not None
         if self.iteration % self.settings.interval == 0:
-            self._own["norm"] = tensors.gradient_norms(self.named.chosen(self.patterns))
+            parts = tensors.parts_of(optimizer)
+            self._own["norm"] = tensors.gradient_norms(self.named.chosen(self.patterns), parts)
             if self.spikes.factor is not None:
-                found = tensors.gradient_norms(self.named.chosen([tensors.EMBEDDING]))
+                found = tensors.gradient_norms(self.named.chosen([tensors.EMBEDDING]), parts)
                 self._own["embedding norm"] = max(found.values(), default=None)
         if self.skips.threshold is None:
             return False
