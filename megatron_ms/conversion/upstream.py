@@ -50,7 +50,8 @@ class Tool:
         return self.program == "convert_ckpt.py"
 
 
-# The field model_type of config.json -> the tool whose results were proven (tests/toolkit/conversion/test_upstream.py).
+# The field model_type of config.json -> the tool. A conversion that a tool does wrongly is refused when it is made. So far the
+# row of qwen2 has been run whole; tests/toolkit/conversion/test_upstream.py has rows for the others but Gemma's.
 TOOLS = {
     "llama": Tool("convert_ckpt.py", "llama2"),
     "mistral": Tool("convert_ckpt.py", "llama2"),
