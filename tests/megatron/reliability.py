@@ -261,7 +261,8 @@ _HEAD = f"""\
 by `megatron_ms train`, and writes this page. The model is a toy on two CPU ranks with {ITERATIONS} steps, dropout, and a checkpoint
 after every {INTERVAL} steps; faults are in step 7 or 8. The injection is in `tests/megatron/faults`. Each row was checked: the run
 ended as it must, and neither processes nor checkpoints in memory were left. Curves are losses and gradient norms in all digits,
-compared with those of an uninterrupted run. A fault without a line has not been run to its end. [What the toolkit does](toolkit_recovery.md) has its own page.
+compared with those of an uninterrupted run. A fault without a line has not been run to its end.
+[What the toolkit does](toolkit_recovery.md) has its own page.
 
 "Lost" are finished steps that were computed again. "Recovery" is the time from the failure to the first step after it, almost all
 of which is the start of Python and upstream on two cores that also did other work.
