@@ -22,7 +22,8 @@ OPTIMIZERS = {
     "rprop": ("Rprop", {}),
     "asgd": ("ASGD", {"t0": 3, "weight_decay": 0.1}),
     "adafactor": ("Adafactor", {"weight_decay": 0.1}),
-    "lbfgs": ("LBFGS", {}),
+    # Without a line search, more and larger steps jump about, so that the last bit of a gradient decides where they end.
+    "lbfgs": ("LBFGS", {"lr": 0.1, "max_iter": 2}),
     "lbfgs_wolfe": ("LBFGS", {"line_search_fn": "strong_wolfe"}),
 }
 
