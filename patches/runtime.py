@@ -141,7 +141,7 @@ def _check(patch: RuntimePatch, found: Any) -> None:
     if sha not in patch.fingerprints:
         shown = difference(patch.expected, source) if patch.expected else source
         raise PatchError(
-            f"{name} is not the source that the rule was written for (sha256 {sha[:12]}...):\n{shown}"
+            f"{name} is not the source that the rule was written for (sha256 {sha[:12]}...). Its reason: {patch.reason}\n{shown}"
         )
 
 
