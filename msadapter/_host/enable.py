@@ -27,11 +27,6 @@ def path() -> Path:
     return Path(sysconfig.get_path("purelib")) / NAME
 
 
-def enabled() -> bool:
-    """Whether the programs of this environment get msadapter as torch."""
-    return _content() == _text()
-
-
 def enable() -> str:
     """Make `import torch` give msadapter in every program of this environment. Return what was done.
 

@@ -1,5 +1,6 @@
 """Reads the zip container of torch.save. Records are found by name, and can be views of a mapped file."""
 
+import lzma
 import struct
 import zipfile
 import zlib
@@ -90,7 +91,14 @@ class ZipReader:
             raise self._corrupt(f"reading file {name}: its size is not that of its contents")
         try:
             return np.frombuffer(bytearray(self._zip.read(info)), dtype=np.uint8)
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as err:
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            lzma.LZMAError,
+            OSError,
+            EOFError,
+            NotImplementedError,
+        ) as err:
             raise self._corrupt(f"reading file {name}: {err}") from err
 
     def offset(self, name: str) -> int:

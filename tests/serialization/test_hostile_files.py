@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import random
+import re
 import struct
 from pathlib import Path
 
@@ -54,6 +55,20 @@ def test_a_file_with_chance_bytes(name):
         except REFUSED:
             refused += 1
     assert refused > 50  # in the other files only values or unimportant bytes have changed
+
+
+@pytest.mark.parametrize("method", [8, 9, 12, 14, 93, 99])
+@pytest.mark.parametrize("record", ["data/0", "data.pkl"])
+def test_a_record_that_is_not_compressed_as_it_says(method, record):
+    """The methods of a zip archive are deflate, deflate64, bzip2, LZMA and zstandard; 99 is an encrypted record."""
+    content = bytearray((FILES / "zip.pt").read_bytes())
+    at = content.rfind(
+        record.encode()
+    )  # the last one is in the central directory, 46 bytes after its entry's start
+    entry = content.rfind(b"PK\x01\x02", 0, at)
+    content[entry + 10 : entry + 12] = struct.pack("<H", method)
+    with pytest.raises(RuntimeError, match=re.escape(f"failed reading file {record}")):
+        torch.load(io.BytesIO(content))
 
 
 def _safetensors(header: dict, content: bytes = b"\0" * 64) -> bytes:
