@@ -162,8 +162,9 @@ def disk_full(suite: Suite) -> Row:
         "full", "recovery.restarts=0", place="save", what="full", rank=0, iteration=8, bytes=100_000
     )
     must(run.code == 1 and whole_checkpoints(run) == [4], run.output[-3000:])
-    must("File too large" in run.told("failure")[0], run.told("failure")[0])
-    return Row(1, None, None, f"checkpoint 4 is whole; {run.told('failure')[0].partition(': /')[0][:80]}")
+    said, _, _ = run.told("failure")[0].partition(": '/")
+    must("File too large" in said, said)
+    return Row(1, None, None, f"checkpoint 4 is whole; {said}")
 
 
 def flip(place: Path) -> None:
@@ -265,7 +266,7 @@ compared with those of an uninterrupted run. A fault without a line has not been
 [What the toolkit does](toolkit_recovery.md) has its own page.
 
 "Lost" are finished steps that were computed again. "Recovery" is the time from the failure to the first step after it, almost all
-of which is the start of Python and upstream on two cores that also did other work.
+of which is the start of Python and upstream on two cores.
 
 | fault | count | lost | recovery | seen |
 |---|---|---|---|---|
