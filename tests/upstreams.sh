@@ -5,8 +5,9 @@
 #
 # FOLDER holds git repositories as Megatron-LM.git.tar, MindSpeed.git.tar and MindSpeed-LLM.git.tar. They are unpacked and
 # checked out under build/upstreams. Without further arguments Megatron-LM's parallel layouts, its newer releases and MindSpeed's
-# adaptor are run, and then MindSpeed-LLM as `auto_convert.sh llm` converts it. The newest Megatron-LM needs Python 3.12: it is
-# run if MSADAPTER_PYTHON_3_12 names the one of an environment that `auto_convert.sh core --release 0.19.0` has made.
+# adaptor are run, then the trainings through trl, peft and accelerate, which pip fetches, and MindSpeed-LLM as
+# `auto_convert.sh llm` converts it. The newest Megatron-LM needs Python 3.12: it is run if MSADAPTER_PYTHON_3_12 names the one
+# of an environment that `auto_convert.sh core --release 0.19.0` has made.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 folder="$(cd "${1:?usage: bash tests/upstreams.sh FOLDER [arguments of pytest]}" && pwd)"
@@ -35,6 +36,16 @@ converted() { # converted SCENARIO [options]: as a user converts it, from the un
     MSADAPTER_GIT_MINDSPEED_LLM="$work/MindSpeed-LLM.git" bash auto_convert.sh "$@" --tests --output "$work/converted"
 }
 
+trainers() { # prints the folder with what run.backend: hf adds to the tests' environment
+  local list="$root/megatron_ms/training/requirements-hf.txt" place="$work/trainers"
+  if ! cmp --quiet "$list" "$place/requirements"; then
+    rm -rf "$place"
+    .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --target "$place" -r "$list" >&2
+    cp "$list" "$place/requirements"
+  fi
+  echo "$place"
+}
+
 MSADAPTER_MEGATRON="$(checkout Megatron-LM core_v0.12.1)"
 MSADAPTER_MEGATRON_NEXT="$(checkout Megatron-LM core_v0.16.1)"
 MSADAPTER_MINDSPEED="$(checkout MindSpeed 2.3.0_core_r0.12.1)"
@@ -48,6 +59,8 @@ if [ $# -gt 0 ]; then exec bash tests/run.sh "$@"; fi
 bash tests/run.sh tests/megatron/test_parallel.py tests/megatron/test_newer_release.py tests/megatron/test_simulated_npu.py \
   tests/megatron/test_watch.py \
   tests/npu/test_mindspeed_training.py tests/patches/test_manager.py tests/patches/test_product.py
+PYTHONPATH="$(trainers)" bash tests/run.sh tests/huggingface/test_trl.py tests/huggingface/test_training.py \
+  tests/toolkit/training/test_hf.py tests/toolkit/training/test_tuning.py
 unpack MindSpeed-LLM
 converted llm
 export MSADAPTER_MINDSPEED="$work/converted/llm/MindSpeed" MSADAPTER_MINDSPEED_LLM="$work/converted/llm/MindSpeed-LLM"

@@ -14,7 +14,7 @@ from tests.golden.verdict import DEFAULT, Rule, compare, difference, judge, know
 
 RECORDED = [name for name in SUITES if name != "files"]
 # Their modules need packages that only recording needs.
-ONLY_RECORDED = {"dtensor", "samples", "second_order", "transformers"}
+ONLY_RECORDED = {"dtensor", "samples", "second_order", "transformers", "trl"}
 
 
 @pytest.mark.parametrize("name", RECORDED)

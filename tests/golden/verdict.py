@@ -114,6 +114,8 @@ RULES: list[tuple[str, str, Rule]] = [
     ("matmul|nn_functions", ".*", SPREAD),
     ("second_order", ".*", Rule({"float64": 1e-6}, share=1)),
     ("transformers", ".*", _plain(2e-6, floor=5)),
+    ("trl", ".*: (ids|losses)", _plain(1e-6)),
+    ("trl", ".*: measures", _plain(2e-5)),
     ("indexing|reduction|view", ".*", Rule(SINGLE, floor=0.5)),
 ]
 
