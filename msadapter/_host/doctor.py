@@ -72,6 +72,7 @@ def _all_checks() -> Iterator[Check]:
         _kernels,
         _cache,
         _device,
+        _toolkit,
         _torch_name,
         _first_steps,
     )
@@ -178,18 +179,28 @@ def _device() -> Iterator[Check]:
 
 
 def _simulated_npu() -> Iterator[Check]:
-    """Print that a run would use the simulated NPU, if it would."""
+    """Whether a run would use the simulated NPU, and whether it is built."""
     name = "MSADAPTER_SIMULATED_NPU"
     asked = os.environ.get(name, "")
+    simulator = _sibling("simulator")
+    folder = simulator.home()
+    reason = simulator.why_not_ready(folder)
+    state = reason or f"it is built, {folder}"
     if asked == "1":
-        simulator = importlib.import_module(f"{_native().__package__}.simulator")
-        folder = simulator.home()
-        state = simulator.why_not_ready(folder) or f"it is built, {folder}"
         yield Check(
             "NPU", f"SIMULATED: no result, speed or memory figure is one of a device. {state}", wrong=False
         )
     elif asked not in ("", "0"):
         yield Check("NPU", f"{name} is {asked!r}", True, "set it to 1 for the SIMULATED NPU, or unset it")
+    else:
+        fix = "python -m msadapter --simulated-npu PROGRAM builds it, if you want it" if reason else ""
+        yield Check("simulated NPU", f"off; {state}", fix=fix)
+
+
+def _toolkit() -> Iterator[Check]:
+    """The toolkit: conversions, packages that must not mix, Ray."""
+    for line in _sibling("doctor_toolkit").lines():
+        yield Check(*line)
 
 
 def _torch_name() -> Iterator[Check]:
@@ -262,6 +273,11 @@ def _native() -> ModuleType:
         sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
     return importlib.import_module(f"{name}.native")
+
+
+def _sibling(name: str) -> ModuleType:
+    """Another module of this folder, even if the package msadapter cannot be imported."""
+    return importlib.import_module(f"{_native().__package__}.{name}")
 
 
 def _is_built() -> bool:
