@@ -1,3 +1,3 @@
 """The version of this project. The version of the torch interface is `msadapter.alias.TORCH_VERSION`."""
 
-MSADAPTER_VERSION = "0.1.0"
+MSADAPTER_VERSION = "0.2.0"
