@@ -268,7 +268,13 @@ def convert_scenario(args: argparse.Namespace) -> None:
             lambda progress: packages.install(output, work.release, work.cache, logs, progress, work.offline),
         )
         trees = [work.tree(source) for source in reversed(work.sources)]
-        env = shell.write_env(work.home, trees, packages.folder_of(output, work.release), device="npu")
+        env = shell.write_env(
+            work.home,
+            trees,
+            packages.folder_of(output, work.release),
+            device="npu",
+            torch=shell.TORCH_OF_MINDSPEED,
+        )
         shell.record(
             work.home, work.release.number, {source.name: work.tree(source) for source in work.sources}
         )

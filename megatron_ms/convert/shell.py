@@ -24,12 +24,14 @@ _TEMPLATE = """\
 msadapter_off() {{
     [ -n "${{MSADAPTER_SHELL:-}}" ] || return 0
     export PATH="$MSADAPTER_OLD_PATH" PYTHONPATH="$MSADAPTER_OLD_PYTHONPATH" MSADAPTER_DEVICE="$MSADAPTER_OLD_DEVICE"
-    export MSADAPTER_TRITON="${{MSADAPTER_OLD_TRITON:-}}"
+    export MSADAPTER_TRITON="${{MSADAPTER_OLD_TRITON:-}}" MSADAPTER_TORCH_VERSION="${{MSADAPTER_OLD_TORCH_VERSION:-}}"
     [ -n "$PYTHONPATH" ] || unset PYTHONPATH
     [ -n "$MSADAPTER_DEVICE" ] || unset MSADAPTER_DEVICE
     [ -n "$MSADAPTER_TRITON" ] || unset MSADAPTER_TRITON
+    [ -n "$MSADAPTER_TORCH_VERSION" ] || unset MSADAPTER_TORCH_VERSION
     unset ${{MSADAPTER_HOMES:-}}
     unset MSADAPTER_SHELL MSADAPTER_HOMES MSADAPTER_OLD_PATH MSADAPTER_OLD_PYTHONPATH MSADAPTER_OLD_DEVICE MSADAPTER_OLD_TRITON
+    unset MSADAPTER_OLD_TORCH_VERSION
 }}
 # Another conversion's settings end first.
 if [ "${{MSADAPTER_SHELL:-}}" != {output} ]; then msadapter_off; fi
@@ -37,8 +39,13 @@ if [ -z "${{MSADAPTER_SHELL:-}}" ]; then
     export MSADAPTER_SHELL={output}
     export MSADAPTER_OLD_PATH="$PATH" MSADAPTER_OLD_PYTHONPATH="${{PYTHONPATH:-}}"
     export MSADAPTER_OLD_DEVICE="${{MSADAPTER_DEVICE:-}}" MSADAPTER_OLD_TRITON="${{MSADAPTER_TRITON:-}}"
+    export MSADAPTER_OLD_TORCH_VERSION="${{MSADAPTER_TORCH_VERSION:-}}"
     export PATH={shim}/bin:{venv}/bin:"$PATH"
     export PYTHONPATH={shim}:{megatron}"${{PYTHONPATH:+:$PYTHONPATH}}"
+{torch}    # pip and importlib.metadata find the version of PyTorch on PYTHONPATH.
+    case "${{MSADAPTER_TORCH_VERSION:-}}" in
+        {version} | {version}.*) export PYTHONPATH={older}:"$PYTHONPATH" ;;
+    esac
     # The folders of the sources.
     {homes}
     # Determines torch.cuda.is_available(): true for cuda and npu (MindSpore's device), false for cpu.
@@ -51,12 +58,23 @@ _TRITON = """\
     # This Megatron imports triton and declares kernels, without calling them on a CPU.
     export MSADAPTER_TRITON="${MSADAPTER_TRITON:-1}"
 """
+_TORCH = """\
+    # These sources were written for this version of PyTorch. msadapter says so in torch.__version__.
+    export MSADAPTER_TORCH_VERSION="${{MSADAPTER_TORCH_VERSION:-{version}}}"
+"""
 _CHOICE = """\
 # Written by auto_convert.sh: the conversion that was made last. Others: bash auto_convert.sh --list
 . {env}
 """
 RECORD = "conversion.json"
+SHIM = ROOT / "msadapter" / "alias" / "shim"  # answers `import torch`
+TORCH_OF_MINDSPEED = "2.7"  # the version of PyTorch that MindSpeed and MindSpeed-LLM were written for
 _END = "# The sha256 of the lines above tells whether this file was changed by hand: "
+
+
+def older_torch(version: str) -> Path:
+    """The folder that tells importlib.metadata and pip an older version of PyTorch. It goes before SHIM on PYTHONPATH."""
+    return SHIM.parent / "older" / version
 
 
 def write_env(
@@ -66,12 +84,14 @@ def write_env(
     device: str = "cuda",
     megatron: Path | None = None,
     triton: bool = False,
+    torch: str = "",
 ) -> Path:
     """Writes folder/env.sh and returns its path.
 
     trees: folders to put on PYTHONPATH (default: `megatron`, or folder/megatron); a variable such as MINDSPEED_LLM names each.
     packages: a folder of Python packages, searched after the trees. device: MSADAPTER_DEVICE if the user has not set it.
-    triton: whether `import triton` must be answered. An env.sh that was changed by hand is renamed, not overwritten.
+    triton: whether `import triton` must be answered. torch: the version of PyTorch that programs are told, such as 2.7 (default:
+    the newest that msadapter knows). An env.sh that was changed by hand is renamed, not overwritten.
 
     Raises:
         ConvertError: a path contains a control character or a colon.
@@ -84,7 +104,8 @@ def write_env(
         "env": path,
         "output": folder,
         "device": device,
-        "shim": ROOT / "msadapter" / "alias" / "shim",
+        "shim": SHIM,
+        "older": older_torch(TORCH_OF_MINDSPEED),
         "venv": VENV,
     }
     names = [re.sub("[^A-Z0-9]", "_", tree.name.upper()) for tree in trees]
@@ -93,6 +114,8 @@ def write_env(
         megatron=":".join(shlex.quote(str(place)) for place in found),
         homes=" ".join(["export", *homes, shlex.quote("MSADAPTER_HOMES=" + " ".join(names))]),
         triton=_TRITON if triton else "",
+        torch=_TORCH.format(version=torch) if torch else "",
+        version=TORCH_OF_MINDSPEED,
         **{name: shlex.quote(str(place)) for name, place in places.items()},
     )
     return _write(path, text)

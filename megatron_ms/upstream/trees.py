@@ -12,11 +12,11 @@ from pathlib import Path
 from patches import MANIFEST
 
 from ..convert import packages, sources
+from ..convert.shell import SHIM, TORCH_OF_MINDSPEED, older_torch
 from ..convert.steps import ROOT, ConvertError, digest
 from ..errors import UserError
 
 MEGATRON, LLM = "Megatron-LM", "MindSpeed-LLM"
-_SHIM = ROOT / "msadapter" / "alias" / "shim"
 _CONVERT = (
     "make one with `bash auto_convert.sh llm`, or with `bash auto_convert.sh core --source MEGATRON_LM`"
 )
@@ -49,7 +49,8 @@ class Trees:
     def environment(self, device: str, processes: int) -> dict[str, str]:
         """The variables that upstream's programs need, without those of the caller."""
         outside = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
-        ours = [str(place) for place in (_SHIM, ROOT, *self.paths)]
+        older = [older_torch(TORCH_OF_MINDSPEED)] if self.upstream == LLM else []
+        ours = [str(place) for place in (*older, SHIM, ROOT, *self.paths)]
         python = str(Path(sys.executable).parent)
         places = [place for place in os.environ.get("PATH", os.defpath).split(os.pathsep) if place != python]
         found = {
@@ -59,6 +60,8 @@ class Trees:
             "MSADAPTER_DEVICE": device,
             "CUDA_DEVICE_MAX_CONNECTIONS": os.environ.get("CUDA_DEVICE_MAX_CONNECTIONS", "1"),
         }
+        if older:
+            found["MSADAPTER_TORCH_VERSION"] = TORCH_OF_MINDSPEED
         if processes > 1:
             found["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", "1")
         if self.upstream == MEGATRON and not (self.programs / MANIFEST).is_file():

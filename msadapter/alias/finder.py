@@ -18,6 +18,7 @@ from .submodules import ELSEWHERE, PRESENT
 from .waiting import is_waiting, stop_waiting, wait_for
 
 SHIM = Path(__file__).resolve().parent / "shim"
+OLDER = Path(__file__).resolve().parent / "older"  # a folder for PYTHONPATH for each older version
 METADATA = SHIM / "torch.dist-info" / "METADATA"
 
 
@@ -29,9 +30,27 @@ def _stated_version(metadata: str) -> str:
     raise ValueError(f"{METADATA} states no version")
 
 
+def _chosen_version(wanted: str) -> str:
+    """Return the version of PyTorch that programs are told: the newest, or an older one that is asked for, such as 2.7.
+
+    Raises:
+        ValueError: there is no such version.
+    """
+    found = []
+    for path in (METADATA, *sorted(OLDER.glob("*/torch.dist-info/METADATA"))):
+        version = _stated_version(path.read_text(encoding="utf-8"))
+        if not wanted or f"{version}.".startswith(f"{wanted}."):
+            return version
+        found.append(version)
+    raise ValueError(
+        f"MSADAPTER_TORCH_VERSION is {wanted!r}: set it to one of {', '.join(found)}, or unset it"
+    )
+
+
 # The version of the PyTorch interface is written in one place only: the METADATA file in the shim folder,
-# which importlib.metadata can read without importing anything.
-TORCH_VERSION = _stated_version(METADATA.read_text(encoding="utf-8"))
+# which importlib.metadata can read without importing anything. Programs and libraries ask for the version and
+# then use what is new in it. All names are there whichever version is chosen.
+TORCH_VERSION = _chosen_version(os.environ.get("MSADAPTER_TORCH_VERSION", ""))
 
 # alias -> the package that it stands for; if that package does not exist, neither does the alias
 ALIASES = {"torch": "msadapter", "torch_npu": "msadapter.torch_npu"}

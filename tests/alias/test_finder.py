@@ -41,6 +41,7 @@ def toy(tmp_path: Path) -> Path:
     for name in ("__init__.py", "finder.py", "submodules.py", "waiting.py"):
         (alias / name).write_text((FINDER.parent / name).read_text())
     shutil.copytree(SHIM / "torch.dist-info", alias / "shim" / "torch.dist-info")
+    shutil.copytree(SHIM.parent / "older", alias / "older")
     return tmp_path
 
 
@@ -228,8 +229,29 @@ except metadata.PackageNotFoundError:
     print('no torch_npu')
 """,
         )
-        == "2.7.1 torch ['torch']\nno torch_npu"
+        == "2.13.0 torch ['torch']\nno torch_npu"
     )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "version"),
+    [("", "2.13.0"), ("2", "2.13.0"), ("2.13", "2.13.0"), ("2.7", "2.7.1"), ("2.7.1", "2.7.1")],
+)
+def test_another_version_is_asked_for(wanted: str, version: str) -> None:
+    assert FINDER_MODULE._chosen_version(wanted) == version
+
+
+@pytest.mark.parametrize("wanted", ["2.8", "2.1", "2.13.", "x"])
+def test_a_version_that_is_not_offered(wanted: str) -> None:
+    with pytest.raises(ValueError, match=r"set it to one of 2\.13\.0, 2\.7\.1, or unset it"):
+        FINDER_MODULE._chosen_version(wanted)
+
+
+def test_the_variable_decides(toy: Path) -> None:
+    program = "import os; os.environ['MSADAPTER_TORCH_VERSION'] = '2.7'\n" + (
+        "import msadapter; msadapter.install()\nfrom importlib import metadata\nprint(metadata.version('torch'))"
+    )
+    assert python(toy, program) == "2.7.1"
 
 
 def test_find_spec_before_and_after_the_import(toy: Path) -> None:
@@ -279,7 +301,7 @@ class TestShim:
             "import importlib.metadata as m, importlib.util as u, sys; print(m.version('torch'), "
             "u.find_spec('torch') is not None, 'msadapter' in sys.modules)"
         )
-        assert python(toy, program, SHIM) == "2.7.1 True False"
+        assert python(toy, program, SHIM) == "2.13.0 True False"
 
     def test_install_after_the_shim_was_imported(self, toy: Path) -> None:
         assert (

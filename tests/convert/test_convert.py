@@ -221,7 +221,10 @@ class TestEnvSh:
 
     def test_torch_has_its_version(self, output) -> None:
         program = f"{sys.executable} -c \"import importlib.metadata as m; print(m.version('torch'))\""
+        assert self.sourced(output, program) == "2.13.0"
+        shell.write_env(output, torch=shell.TORCH_OF_MINDSPEED)
         assert self.sourced(output, program) == "2.7.1"
+        assert self.sourced(output, f"{program}; msadapter_off; env").count("MSADAPTER_") == 0
 
     def test_twice_is_once_and_off_restores(self, output) -> None:
         once = self.sourced(output, 'echo "$PATH $PYTHONPATH $MSADAPTER_DEVICE"')

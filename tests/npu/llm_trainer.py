@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import patches
+from megatron_ms.convert.shell import SHIM, TORCH_OF_MINDSPEED, older_torch
 from tests.npu.llm_rows import COMMON, MODELS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,12 +68,13 @@ class Trainer:
         self.release = patches.discover("mindspeed_llm")[0].version_of(paths[0])
         # From 26 on MindSpeed's own TransformerEngine is the default, which needs flash attention.
         self.common = COMMON if self.release < "26" else f"{COMMON} --transformer-impl local"
-        shim = ROOT / "msadapter/alias/shim"
+        shims = older_torch(TORCH_OF_MINDSPEED), SHIM
         outside = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
         self.environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join(map(str, [shim, ROOT, *paths, megatron, *outside])),
+            "PYTHONPATH": os.pathsep.join(map(str, [*shims, ROOT, *paths, megatron, *outside])),
             "MSADAPTER_DEVICE": "npu",
+            "MSADAPTER_TORCH_VERSION": TORCH_OF_MINDSPEED,
             "CUDA_DEVICE_MAX_CONNECTIONS": "1",
             "OMP_NUM_THREADS": "1",
         }

@@ -104,3 +104,45 @@ def check_an_unfinished_save_is_not_a_checkpoint(rank, size):
     except dcp.CheckpointException as err:
         assert "disk full" in str(err)
     assert not os.path.exists(os.path.join(path, ".metadata"))
+
+
+def check_safetensors_of_pieces_and_of_whole_tensors(rank, size):
+    from safetensors.torch import load_file
+    from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
+
+    path = folder()
+    tensor, _, whole = sharded(rank, size, 6 * size)
+    state = {"w": tensor, "same": torch.full((3,), 5.0, dtype=torch.bfloat16)}
+    writer = HuggingFaceStorageWriter(
+        path, {"w": 2, "same": 1}, save_distributed=True, enable_consolidation=True
+    )
+    dcp.save(state, storage_writer=writer)
+    pieces = [name for name in sorted(os.listdir(f"{path}/sharded")) if "model-00002" in name]
+    assert pieces == [f"shard-{i + 1:05}-model-00002-of-00002.safetensors" for i in range(size)]
+    assert torch.equal(load_file(f"{path}/model-00002-of-00002.safetensors")["w"], whole)
+    target, own, _ = sharded(rank, size, 6 * size, dim=1 if 6 % size == 0 else 0, fill=False)
+    for place in (path, f"{path}/sharded"):
+        read = {"w": target, "same": torch.zeros(3, dtype=torch.bfloat16)}
+        own.zero_()
+        dcp.load(read, storage_reader=HuggingFaceStorageReader(place, thread_count=2))
+        length = own.size(1)
+        assert torch.equal(
+            own, whole[:, rank * length : (rank + 1) * length] if length != 6 else whole.chunk(size)[rank]
+        )
+        assert read["same"].tolist() == [5.0] * 3
+
+
+def check_every_rank_puts_files_together(rank, size):
+    from safetensors.torch import load_file
+    from torch.distributed.checkpoint._consolidate_hf_safetensors import (
+        consolidate_safetensors_files_on_every_rank,
+    )
+    from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
+
+    path = folder()
+    tensor, _, whole = sharded(rank, size, 6 * size)
+    state = {"w": tensor, "v": torch.arange(4.0)}
+    dcp.save(state, storage_writer=HuggingFaceStorageWriter(path, save_distributed=True))
+    consolidate_safetensors_files_on_every_rank(path, f"{path}/whole", {"w": 1, "v": 2})
+    assert torch.equal(load_file(f"{path}/whole/model-00001-of-00002.safetensors")["w"], whole)
+    assert load_file(f"{path}/whole/model-00002-of-00002.safetensors")["v"].tolist() == [0, 1, 2, 3]
