@@ -25,13 +25,15 @@ msadapter_off() {{
     [ -n "${{MSADAPTER_SHELL:-}}" ] || return 0
     export PATH="$MSADAPTER_OLD_PATH" PYTHONPATH="$MSADAPTER_OLD_PYTHONPATH" MSADAPTER_DEVICE="$MSADAPTER_OLD_DEVICE"
     export MSADAPTER_TRITON="${{MSADAPTER_OLD_TRITON:-}}" MSADAPTER_TORCH_VERSION="${{MSADAPTER_OLD_TORCH_VERSION:-}}"
+    export PIP_CONSTRAINT="${{MSADAPTER_OLD_PIP_CONSTRAINT:-}}"
     [ -n "$PYTHONPATH" ] || unset PYTHONPATH
     [ -n "$MSADAPTER_DEVICE" ] || unset MSADAPTER_DEVICE
     [ -n "$MSADAPTER_TRITON" ] || unset MSADAPTER_TRITON
     [ -n "$MSADAPTER_TORCH_VERSION" ] || unset MSADAPTER_TORCH_VERSION
+    [ -n "$PIP_CONSTRAINT" ] || unset PIP_CONSTRAINT
     unset ${{MSADAPTER_HOMES:-}}
     unset MSADAPTER_SHELL MSADAPTER_HOMES MSADAPTER_OLD_PATH MSADAPTER_OLD_PYTHONPATH MSADAPTER_OLD_DEVICE MSADAPTER_OLD_TRITON
-    unset MSADAPTER_OLD_TORCH_VERSION
+    unset MSADAPTER_OLD_TORCH_VERSION MSADAPTER_OLD_PIP_CONSTRAINT
 }}
 # Another conversion's settings end first.
 if [ "${{MSADAPTER_SHELL:-}}" != {output} ]; then msadapter_off; fi
@@ -39,12 +41,14 @@ if [ -z "${{MSADAPTER_SHELL:-}}" ]; then
     export MSADAPTER_SHELL={output}
     export MSADAPTER_OLD_PATH="$PATH" MSADAPTER_OLD_PYTHONPATH="${{PYTHONPATH:-}}"
     export MSADAPTER_OLD_DEVICE="${{MSADAPTER_DEVICE:-}}" MSADAPTER_OLD_TRITON="${{MSADAPTER_TRITON:-}}"
-    export MSADAPTER_OLD_TORCH_VERSION="${{MSADAPTER_TORCH_VERSION:-}}"
+    export MSADAPTER_OLD_TORCH_VERSION="${{MSADAPTER_TORCH_VERSION:-}}" MSADAPTER_OLD_PIP_CONSTRAINT="${{PIP_CONSTRAINT:-}}"
     export PATH={shim}/bin:{venv}/bin:"$PATH"
     export PYTHONPATH={shim}:{megatron}"${{PYTHONPATH:+:$PYTHONPATH}}"
-{torch}    # pip and importlib.metadata find the version of PyTorch on PYTHONPATH.
+{torch}    # pip finds the version of PyTorch on PYTHONPATH, and keeps it and the packages that MindSpore needs.
     case "${{MSADAPTER_TORCH_VERSION:-}}" in
-        {version} | {version}.*) export PYTHONPATH={older}:"$PYTHONPATH" ;;
+        {version} | {version}.*)
+            export PYTHONPATH={older}:"$PYTHONPATH" PIP_CONSTRAINT="${{PIP_CONSTRAINT:+$PIP_CONSTRAINT }}"{older_constraints} ;;
+        *) export PIP_CONSTRAINT="${{PIP_CONSTRAINT:+$PIP_CONSTRAINT }}"{constraints} ;;
     esac
     # The folders of the sources.
     {homes}
@@ -116,6 +120,9 @@ def write_env(
         triton=_TRITON if triton else "",
         torch=_TORCH.format(version=torch) if torch else "",
         version=TORCH_OF_MINDSPEED,
+        # pip divides the variable at spaces, which an address does not contain.
+        constraints=shlex.quote((SHIM / "constraints.txt").as_uri()),
+        older_constraints=shlex.quote((older_torch(TORCH_OF_MINDSPEED) / "constraints.txt").as_uri()),
         **{name: shlex.quote(str(place)) for name, place in places.items()},
     )
     return _write(path, text)

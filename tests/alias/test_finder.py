@@ -4,6 +4,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -326,4 +327,22 @@ class TestShim:
             and path.suffix != ".pyc"
             and FINDER_MODULE.TORCH_VERSION.encode() in path.read_bytes()
         ]
-        assert stating == ["alias/shim/torch.dist-info/METADATA"]
+        assert sorted(stating) == ["alias/shim/constraints.txt", "alias/shim/torch.dist-info/METADATA"]
+
+    @pytest.mark.parametrize(
+        "folder", [SHIM, *sorted((SHIM.parent / "older").iterdir())], ids=lambda path: path.name
+    )
+    def test_pip_must_keep_the_stated_version(self, folder: Path) -> None:
+        version = FINDER_MODULE._stated_version((folder / "torch.dist-info" / "METADATA").read_text())
+        included, torch = (folder / "constraints.txt").read_text().splitlines()
+        assert torch.startswith(f"torch=={version} ")
+        assert (folder / included.removeprefix("-c ")).resolve() == SHIM.parent / "constraints.txt"
+
+    def test_pip_must_keep_what_the_project_pins(self) -> None:
+        project = tomllib.loads((FINDER.parents[2] / "pyproject.toml").read_text())["project"]
+        pinned = {
+            *project["dependencies"],
+            *(one for more in project["optional-dependencies"].values() for one in more),
+        }
+        lines = (SHIM.parent / "constraints.txt").read_text().splitlines()
+        assert {line.split()[0] for line in lines if not line.startswith("#")} <= pinned

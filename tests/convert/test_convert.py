@@ -226,6 +226,25 @@ class TestEnvSh:
         assert self.sourced(output, program) == "2.7.1"
         assert self.sourced(output, f"{program}; msadapter_off; env").count("MSADAPTER_") == 0
 
+    @pytest.mark.parametrize("torch", ["", shell.TORCH_OF_MINDSPEED], ids=["newest", "MindSpeed"])
+    def test_pip_keeps_torch_and_numpy(self, output, tmp_path, torch) -> None:
+        """A package that needs another torch, or numpy 2, is refused, and one that fits is accepted."""
+        shell.write_env(output, torch=torch)
+        for name, needs in (("fits", "torch>=2"), ("other", "torch>=9"), ("newer", "numpy>=2")):
+            with zipfile.ZipFile(tmp_path / f"{name}-1-py3-none-any.whl", "w") as wheel:
+                text = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\nRequires-Dist: {needs}\n"
+                wheel.writestr(f"{name}-1.dist-info/METADATA", text)
+                wheel.writestr(f"{name}-1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+                wheel.writestr(f"{name}-1.dist-info/RECORD", "")
+        command = f"{sys.executable} -m pip install --dry-run --no-index --find-links {tmp_path}"
+        asked = "; ".join(f"{command} {name} 2>&1 || true" for name in ("fits", "other", "newer"))
+        told = self.sourced(output, asked)
+        assert "Would install fits-1" in told
+        assert (
+            "The user requested (constraint) torch==" in told
+            and "The user requested (constraint) numpy==" in told
+        )
+
     def test_twice_is_once_and_off_restores(self, output) -> None:
         once = self.sourced(output, 'echo "$PATH $PYTHONPATH $MSADAPTER_DEVICE"')
         assert str(output / "megatron") in once and once.endswith(":/earlier cuda")
