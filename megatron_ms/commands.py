@@ -20,6 +20,7 @@ from .errors import UserError
 COMMANDS: dict[str, str] = {
     "data": "megatron_ms.data.command",
     "train": "megatron_ms.training.command",
+    "grpo": "megatron_ms.training.grpo",
     "plan": "megatron_ms.plan.command",
     "convert": "megatron_ms.conversion.command",
     "models": "megatron_ms.models.command",

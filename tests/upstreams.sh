@@ -60,7 +60,7 @@ bash tests/run.sh tests/megatron/test_parallel.py tests/megatron/test_newer_rele
   tests/megatron/test_watch.py \
   tests/npu/test_mindspeed_training.py tests/patches/test_manager.py tests/patches/test_product.py
 PYTHONPATH="$(trainers)" bash tests/run.sh tests/huggingface/test_trl.py tests/huggingface/test_training.py \
-  tests/toolkit/training/test_hf.py tests/toolkit/training/test_tuning.py
+  tests/toolkit/training/test_hf.py tests/toolkit/training/test_grpo.py tests/toolkit/training/test_tuning.py
 unpack MindSpeed-LLM
 converted llm
 export MSADAPTER_MINDSPEED="$work/converted/llm/MindSpeed" MSADAPTER_MINDSPEED_LLM="$work/converted/llm/MindSpeed-LLM"

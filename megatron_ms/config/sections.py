@@ -19,6 +19,7 @@ TRAINING = {
         "parallel",
         "train",
         "tune",
+        "grpo",
         "save",
         "resume",
         "monitor",

@@ -26,8 +26,8 @@ class Run(Section):
 
     level: ClassVar = "basic"
 
-    task: Literal["pretrain", "sft", "lora", "dpo"] = key(
-        "pretrain", "pretrain, or tune a model: sft, lora or dpo"
+    task: Literal["pretrain", "sft", "lora", "dpo", "grpo"] = key(
+        "pretrain", "pretrain, or tune a model: sft, lora, dpo or grpo"
     )
     backend: Literal["megatron", "hf"] = key(
         "megatron",
@@ -177,6 +177,29 @@ class Tune(WithFlags):
         ["linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"], "layers that get LoRA's matrices"
     )
     load: str | None = key(None, "checkpoint of LoRA's matrices to start from", flag="lora-load")
+
+
+class Grpo(WithFlags):
+    """Reinforcement learning by rules (the command `grpo`)."""
+
+    level: ClassVar = "basic"
+
+    prompts: str | list[str] | None = key(
+        None, "files of JSON lines with `prompt`, a text or messages, and columns for the rules"
+    )
+    reward: str | list[str] = key(
+        "equals",
+        "rules, whose rewards are added: equals or number compare with the column `answer`; FILE.py:FUNCTION is your own",
+    )
+    validation: str | None = key(
+        None, "a file of such rows, whose mean reward is measured before and after, without sampling"
+    )
+    group: int = key(8, "completions of each prompt, which are compared with each other", gt=1)
+    length: int = key(256, "tokens of a completion at most", gt=0)
+    temperature: float = key(1.0, "of the sampling", gt=0)
+    beta: float = key(0.0, "weight of the KL divergence from the model that the run starts from", ge=0)
+    clip: float = key(0.2, "the ratio to the sampling policy counts up to 1 - clip and 1 + clip", gt=0)
+    updates: int = key(1, "optimizer steps with the same completions", gt=0)
 
 
 class Save(WithFlags):

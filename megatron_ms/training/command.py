@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import socket
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from .megatron import Command
     from .settings import Settings
 
-HELP = "train: pretrain, or tune a model (sft, lora, dpo)"
+HELP = "train: pretrain, or tune a model (sft, lora, dpo, grpo)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +55,9 @@ def run(arguments: argparse.Namespace) -> int:
         chosen = folders.to_resume(root, settings.name, arguments.resume_from)
         if isinstance(settings, checks.Settings):
             _same_model(settings, chosen)
+        elif (before := chosen.status().get("task")) not in (None, settings.run.task):
+            message = f"the run {chosen.path} is of the task {before}: name another with --resume-from"
+            raise document.error("run.task", message)
     else:
         chosen = folders.RunFolder((root / settings.name / folders.next_name()).absolute())
     return _train(arguments, settings, chosen, resumed)
@@ -262,6 +266,11 @@ def _farewell(chosen: RunFolder) -> None:
     print(
         f"done: loss {first:.4f} at step {records[0]['iteration']}, {last:.4f} at step {records[-1]['iteration']}"
     )
+    if (file := chosen.path / "validation.json").is_file():
+        found = json.loads(file.read_text(encoding="utf-8"))
+        print(
+            f"validation: mean reward {found['before']:.3f} before, {found['after']:.3f} after ({found['rows']} rows)"
+        )
     if (number := chosen.checkpointed()) is not None:
         print(f"checkpoint of step {number}: {_short(chosen.checkpoints)}")
     _show_traces(chosen)

@@ -1,31 +1,38 @@
-"""The command line of `hf_program.py`, which trains with transformers' Trainer, for a configuration."""
+"""The command line of the programs that train with transformers' Trainer and with trl's, for a configuration."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..config import Document
+from ..config.document import unknown
 from ..config.sections import TRAINING
+from ..config.training import Grpo
 from ..convert.steps import digest
 from ..errors import UserError
 from ..upstream import flags as upstream_flags
 from ..upstream.flags import ValueProblem
 from ..upstream.trees import Trees
+from . import rewards
 from .settings import Common, checked, existing
 
 PROGRAM = "hf_program.py"
 TRANSFORMERS = "transformers"
-DPO_PROGRAM = "hf_dpo_program.py"
+_PROGRAMS = {"dpo": "hf_dpo_program.py", "grpo": "hf_grpo_program.py"}  # task -> program, with trl
 # pip would install PyTorch for some of them, so they are installed without what they ask for.
 REQUIREMENTS = Path(__file__).with_name("requirements-hf.txt")
 
 
+@dataclass(frozen=True)
 class Settings(Common):
-    """The sections that transformers' Trainer has use for."""
+    """The sections that transformers' Trainer and trl have use for."""
+
+    grpo: Grpo
 
 
 def read(document: Document) -> Settings:
@@ -46,6 +53,9 @@ def read(document: Document) -> Settings:
     if (settings.train.global_batch or each) % each:
         message = f"global batch {settings.train.global_batch} is not divisible by micro batch {each}"
         raise document.error("train.global_batch", message)
+    if settings.run.task == "grpo" and (settings.train.global_batch or each) % settings.grpo.group:
+        message = f"{settings.train.global_batch or each} completions are no whole groups of {settings.grpo.group} (grpo.group)"
+        raise document.error("train.global_batch", message)
     return settings
 
 
@@ -57,15 +67,15 @@ def trees(task: str) -> Trees:
     """
     place = Path(__file__).parent
     packages = [TRANSFORMERS, "accelerate"]
-    packages += ["peft"] if task in ("lora", "dpo") else []
-    packages += ["trl"] if task == "dpo" else []
+    packages += ["peft"] if task == "lora" or task in _PROGRAMS else []
+    packages += ["trl"] if task in _PROGRAMS else []
     try:
         versions = [importlib.metadata.version(name) for name in packages]
     except importlib.metadata.PackageNotFoundError as error:
         raise UserError(
             f"the backend hf needs the package {error.name}: pip install --no-deps -r {REQUIREMENTS}"
         ) from None
-    programs = [place / name for name in (PROGRAM, DPO_PROGRAM)]
+    programs = [place / name for name in (PROGRAM, *_PROGRAMS.values())]
     return Trees(TRANSFORMERS, place, (), " ".join([*versions, digest(*programs)]))
 
 
@@ -76,7 +86,7 @@ def command(settings: Settings, folder: Path, resumed: bool) -> tuple[tuple[str,
         UserError: files are absent, or a key is no flag of TrainingArguments.
     """
     task = settings.run.task
-    place, program = trees(task), DPO_PROGRAM if task == "dpo" else PROGRAM
+    place, program = trees(task), _PROGRAMS.get(task, PROGRAM)
     flags = upstream_flags.read(place, program)
     words = [sys.executable, "-m", "msadapter", str(place.program(program))]
     given: set[str] = set()
@@ -111,7 +121,10 @@ def _own(settings: Settings, folder: Path, resumed: bool) -> Iterator[Entry]:
     if not (model / "config.json").is_file():
         raise settings.document.error("resume.load", f"{model} has no config.json")
     yield "resume.load", "model_folder", str(model)
-    yield "dataset.path", "rows", _files(settings)
+    if settings.run.task == "grpo":
+        yield from _grpo(settings)
+    else:
+        yield "dataset.path", "rows", _files(settings)
     if settings.dataset.tokenizer:
         yield (
             "dataset.tokenizer",
@@ -151,16 +164,16 @@ def _own(settings: Settings, folder: Path, resumed: bool) -> Iterator[Entry]:
         yield "profile.steps", "profile_folder", str(folder / "profile")
     for kind in ("bf16", "fp16"):  # trl's default is bf16
         yield "train.precision", kind, str(train.precision == kind)
-    if settings.run.task == "dpo":
+    if settings.run.task in _PROGRAMS:
         yield "run.task", "gradient_checkpointing", "False"  # trl's default would compute everything twice
     if settings.run.device == "cpu":
         yield "run.device", "use_cpu", "True"
 
 
 def _lora(settings: Settings) -> Iterator[Entry]:
-    """LoRA's matrices. With dpo a section `tune` adds them."""
+    """LoRA's matrices. With dpo and grpo a section `tune` adds them."""
     document, tune = settings.document, settings.tune
-    if settings.run.task != "lora" and not (settings.run.task == "dpo" and "tune" in document.values):
+    if settings.run.task != "lora" and not (settings.run.task in _PROGRAMS and "tune" in document.values):
         return
     yield "tune.rank", "lora_rank", tune.rank
     yield "tune.alpha", "lora_alpha", tune.alpha
@@ -173,6 +186,44 @@ def _lora(settings: Settings) -> Iterator[Entry]:
                 "tune.load", f"{adapter} has no adapter_config.json: is it an adapter of peft?"
             )
         yield "tune.load", "lora_load", str(adapter)
+
+
+def _grpo(settings: Settings) -> Iterator[Entry]:
+    """The prompts, the rules, and trl's flags."""
+    document, grpo = settings.document, settings.grpo
+    if grpo.prompts is None:
+        raise document.error("grpo.prompts", "is missing: a file of JSON lines with `prompt`")
+    files = [grpo.prompts] if isinstance(grpo.prompts, str) else grpo.prompts
+    yield "grpo.prompts", "rows", [str(_file(document, "grpo.prompts", one)) for one in files]
+    rules = [grpo.reward] if isinstance(grpo.reward, str) else grpo.reward
+    yield "grpo.reward", "rules", [_rule(document, one) for one in rules]
+    if grpo.validation:
+        yield "grpo.validation", "validation", str(_file(document, "grpo.validation", grpo.validation))
+    yield "grpo.group", "num_generations", grpo.group
+    yield "grpo.length", "max_completion_length", grpo.length
+    yield "grpo.temperature", "temperature", grpo.temperature
+    yield "grpo.beta", "beta", grpo.beta
+    yield "grpo.clip", "epsilon", grpo.clip
+    yield "grpo.updates", "num_iterations", grpo.updates
+
+
+def _rule(document: Document, name: str) -> str:
+    """The rule as the program gets it: with the absolute path of its file."""
+    own = rewards.split(name)
+    if own is not None:
+        return f"{_file(document, 'grpo.reward', str(own[0]))}:{own[1]}"
+    if name not in rewards.RULES:
+        message = unknown(name, rewards.RULES, "rule")
+        raise document.error("grpo.reward", f"{message} ({', '.join(rewards.RULES)}, or FILE.py:FUNCTION)")
+    return name
+
+
+def _file(document: Document, key: str, path: str) -> Path:
+    """The absolute path of a file that a key names."""
+    place = existing(document, key, path)
+    if not place.is_file():
+        raise document.error(key, f"{place} is no file")
+    return place
 
 
 def _files(settings: Settings) -> list[str]:

@@ -1,7 +1,8 @@
 """Trains a causal language model with transformers' Trainer. The command `train` starts it when run.backend is hf.
 
 Its flags are those of TrainingArguments and of `Own`. It prints a line `record: {JSON}` for each of the Trainer's logs.
-hf_dpo_program.py, which learns preferences, shares the model, the flags and the lines with it.
+hf_dpo_program.py, which learns preferences, and hf_grpo_program.py, which learns from rules, share the model, the flags and
+the lines with it.
 """
 
 from __future__ import annotations
@@ -69,11 +70,11 @@ def main() -> None:
     )
 
 
-def parsed(kind: Any) -> tuple[Own, Any]:
+def parsed(kind: Any, ours: Any = Own) -> tuple[Any, Any]:
     """Our flags, and those of a class of training arguments. Seeds all random numbers."""
     import transformers
 
-    own, options = transformers.HfArgumentParser((Own, kind)).parse_args_into_dataclasses()
+    own, options = transformers.HfArgumentParser((ours, kind)).parse_args_into_dataclasses()
     transformers.set_seed(options.seed)
     return own, options
 

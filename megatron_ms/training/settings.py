@@ -139,6 +139,8 @@ def read(document: Document) -> Settings:
         UserError: with a line for each wrong key, or the first size that does not fit.
     """
     settings = checked(document, Settings)
+    if settings.run.task == "grpo":
+        raise document.error("run.task", "grpo needs run.backend: hf; the command grpo sets both")
     _check_recovery(settings)
     check_sizes(settings)
     return settings

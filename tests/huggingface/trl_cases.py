@@ -122,23 +122,28 @@ def _reward(torch, transformers, folder, seen):
     )
 
 
-def _grpo(torch, transformers, folder, seen, **further):
+def grpo_trainer(torch, transformers, folder, rule, **further):
+    """A trainer whose completions the rule judges, four for each prompt."""
     import datasets
     import trl
-
-    def vowels(prompts, completions, completion_ids, **_):
-        """The share of the tokens that are a small letter; the completions are kept."""
-        seen.append([list(map(int, ids)) for ids in completion_ids])
-        return [sum(97 <= one < 123 for one in ids) / max(len(ids), 1) for ids in completion_ids]
 
     options = {**_options(folder), "num_generations": 4, "max_completion_length": 8, **further}
     return trl.GRPOTrainer(
         model=_model(torch, transformers, folder),
         args=trl.GRPOConfig(**options),
-        reward_funcs=vowels,
+        reward_funcs=rule,
         train_dataset=datasets.Dataset.from_list([{"prompt": word} for word in WORDS]),
         processing_class=tokenizer(transformers),
     )
+
+
+def _grpo(torch, transformers, folder, seen, **further):
+    def letters(prompts, completions, completion_ids, **_):
+        """The share of the tokens that are a small letter; the completions are kept."""
+        seen.append([list(map(int, ids)) for ids in completion_ids])
+        return [sum(97 <= one < 123 for one in ids) / max(len(ids), 1) for ids in completion_ids]
+
+    return grpo_trainer(torch, transformers, folder, letters, **further)
 
 
 def _grpo_with_reference(torch, transformers, folder, seen):
