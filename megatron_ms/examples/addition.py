@@ -1,6 +1,6 @@
 """GRPO on a toy task: the sums of two numbers of two digits, learned from a poor teacher and corrected by a rule.
 
-    python -m megatron_ms.examples.addition FOLDER [--seeds 0 1 2] [--supervised 900] [--steps 100]
+    python -m megatron_ms.examples.addition FOLDER [--seeds 0 1 2] [--supervised 2000] [--steps 200]
 
 The answers of the teacher forget to carry seven times in ten, where there is something to carry. A small transformer learns from
 them (`train`), and then has most sums with a carry wrong. Now it draws answers itself and learns from a rule that says right or
@@ -42,8 +42,8 @@ CONFIGURATION = """\
 name: addition
 run: {backend: hf, task: sft, device: cpu}
 dataset: {path: sums.jsonl}
-train: {iterations: 900, micro_batch: 128, lr: 3e-3, warmup: 50, weight_decay: 0.0}
-grpo: {prompts: prompts.jsonl, validation: validation.jsonl, reward: equals, group: 16, length: 4}
+train: {iterations: 2000, micro_batch: 128, lr: 3e-3, warmup: 50, weight_decay: 0.0}
+grpo: {prompts: prompts.jsonl, validation: validation.jsonl, reward: equals, group: 8, length: 4}
 save: {interval: 100000}
 resume: {load: model}
 """
@@ -53,8 +53,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, help="a new folder")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--supervised", type=int, default=900, help="steps with answers")
-    parser.add_argument("--steps", type=int, default=100, help="steps of GRPO")
+    parser.add_argument("--supervised", type=int, default=2000, help="steps with answers")
+    parser.add_argument("--steps", type=int, default=200, help="steps of GRPO")
     arguments = parser.parse_args()
     began = time.monotonic()
     results = learn(arguments.folder, arguments.seeds, arguments.supervised, arguments.steps)
@@ -89,7 +89,7 @@ def learn(folder: Path, seeds: list[int], supervised: int, steps: int) -> dict[i
         words += [
             f"train.iterations={steps}",
             "train.micro_batch=256",
-            "train.lr=3e-4",
+            "train.lr=1e-3",
             "train.warmup=5",
             "name=addition-grpo",
         ]
