@@ -1,13 +1,13 @@
-"""Makes the page of MindSpeed's unit tests: how many passed, failed and were skipped in each file, and why."""
+"""Makes the pages of MindSpeed's and MindSpeed-RL's unit tests: how many passed, failed and were skipped, and why."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass
 
 from tests.megatron.unit_tests_report import short, table
 
-PREFIX = "tests_extend/unit_tests/"
 NEW, DEVICE, UPSTREAM = "open", "needs the device", "upstream's own fault"
 
 # Tests that cannot pass here: (pattern of the test's name or error, class, reason).
@@ -46,31 +46,39 @@ TOO_LARGE = {
 }
 
 
-def excuse(test: str, said: str) -> tuple[str, str]:
-    """Class and reason of a failure. The class is "open" if msadapter may be at fault."""
-    for pattern, kind, reason in EXCUSES:
-        if re.search(pattern, f"{test}\n{said}"):
-            return kind, reason
-    return NEW, ""
+@dataclass(frozen=True)
+class Project:
+    """Whose tests a page is about.
+
+    head: the page up to its first table. prefix: the folder of the tests. excuses: as EXCUSES. too_large: as TOO_LARGE.
+    """
+
+    head: str
+    prefix: str
+    excuses: list[tuple[str, str, str]]
+    too_large: dict[str, str]
+
+    def excuse(self, test: str, said: str) -> tuple[str, str]:
+        """Class and reason of a failure. The class is "open" if msadapter may be at fault."""
+        for pattern, kind, reason in self.excuses:
+            if re.search(pattern, f"{test}\n{said}"):
+                return kind, reason
+        return NEW, ""
 
 
-def _shortened(test: str) -> str:
-    return test.removeprefix(PREFIX)
-
-
-def _classes(part: dict) -> Counter:
+def _classes(part: dict, project: Project) -> Counter:
     """Counts a part's tests by outcome, and the failed ones by class of reason."""
     found = Counter()
     for outcomes in part.values():
         for test, (outcome, said) in outcomes.items():
-            found[outcome if outcome != "failed" else excuse(test, said)[0]] += 1
+            found[outcome if outcome != "failed" else project.excuse(test, said)[0]] += 1
     return found
 
 
-def _summary(parts: dict) -> str:
+def _summary(parts: dict, project: Project) -> str:
     rows = []
     for name, part in parts.items():
-        found = _classes(part)
+        found = _classes(part, project)
         counted = found["passed"] + found[NEW]
         share = f"{found['passed'] / counted:.1%}" if counted else ""
         cells = [found["passed"], found[NEW], found[UPSTREAM], found[DEVICE], found["skipped"], share]
@@ -81,13 +89,13 @@ def _summary(parts: dict) -> str:
     )
 
 
-def _failures(part: dict) -> str:
+def _failures(part: dict, project: Project) -> str:
     lines: dict[tuple, int] = Counter()
     for outcomes in part.values():
         for test, (outcome, said) in outcomes.items():
             if outcome == "failed":
-                kind, reason = excuse(test, said)
-                file, _, name = _shortened(test).partition("::")
+                kind, reason = project.excuse(test, said)
+                file, _, name = test.removeprefix(project.prefix).partition("::")
                 lines[kind, file, re.sub(r"\[.*", "", name), reason, short(said)] += 1
     rows = [
         f"| {kind} | {file} | {name or '(the file)'} | {count} | {reason} | {said} |"
@@ -96,13 +104,15 @@ def _failures(part: dict) -> str:
     return table("| class | file | test | cases | why | said |", rows) if rows else "None.\n"
 
 
-def _files(part: dict) -> str:
+def _files(part: dict, project: Project) -> str:
     rows = []
     for name in sorted(part):
         outcomes = part[name]
         count = Counter(outcome for outcome, _ in outcomes.values())
         why = Counter(
-            excuse(test, said)[0] if outcome == "failed" else f'skipped: "{said.removeprefix("Skipped: ")}"'
+            project.excuse(test, said)[0]
+            if outcome == "failed"
+            else f'skipped: "{said.removeprefix("Skipped: ")}"'
             for test, (outcome, said) in outcomes.items()
             if outcome != "passed"
         )
@@ -133,17 +143,21 @@ The tests run in up to three ways:
 """
 
 
-def _not_run(results: dict, files: list[str]) -> str:
+MINDSPEED = Project(_HEAD, "tests_extend/unit_tests/", EXCUSES, TOO_LARGE)
+
+
+def _not_run(results: dict, files: list[str], project: Project) -> str:
     missing = [name for name in files if name not in results.get("as marked", {})]
-    told = [f"- {name}: {TOO_LARGE[name]}" if name in TOO_LARGE else f"- {name}" for name in missing]
+    large = project.too_large
+    told = [f"- {name}: {large[name]}" if name in large else f"- {name}" for name in missing]
     return "\n".join(["\nNot run:\n", *told, ""]) if missing else ""
 
 
-def markdown(results: dict, files: list[str]) -> str:
-    """The page for results {part: {file: {test: [outcome, reason]}}}. `files` lists all test files of MindSpeed."""
-    text = _HEAD + _summary(results) + _not_run(results, files)
+def markdown(results: dict, files: list[str], project: Project = MINDSPEED) -> str:
+    """The page for results {part: {file: {test: [outcome, reason]}}}. `files` lists all test files of the project."""
+    text = project.head + _summary(results, project) + _not_run(results, files, project)
     for name, part in results.items():
-        text += f"\n## Failures, {name}\n\n" + _failures(part)
+        text += f"\n## Failures, {name}\n\n" + _failures(part, project)
     for name, part in results.items():
-        text += f"\n## By file, {name}\n\n" + _files(part)
+        text += f"\n## By file, {name}\n\n" + _files(part, project)
     return text
