@@ -126,7 +126,8 @@ class GradScaler:
                         raise ValueError("Attempting to unscale FP16 gradients.")
                     if grad.is_sparse:
                         if str(grad.dtype) == "torch.float16":  # sums of values at one place may overflow
-                            param.grad = grad = grad.coalesce()
+                            param.grad = grad.coalesce()
+                            grad = param.grad
                         grad = grad._values()
                     flag = found.setdefault(grad.device, found_inf.to(grad.device, copy=True))
                     ops._amp_foreach_non_finite_check_and_unscale_([grad], flag, inv_scale)

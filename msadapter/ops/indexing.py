@@ -66,6 +66,7 @@ def _scaled(g, alpha):
         "value": lambda g, dim, index: t.sum(g - t.index_fill(g, dim, index, 0)),
     },
     writes_expanded="deprecated",
+    separate_operands=True,
 )
 def index_fill(self, dim, index, value):
     """Return `self` with `value` written at the positions `index` of a dim."""
@@ -266,7 +267,7 @@ def _from_front(indices, size):
 @composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", forms="fmo")
 def take_along_dim(self, indices, dim):
     """Like `gather`, with broadcasting. Without a dim, gather from the flattened tensor."""
-    if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype.is_bool:
+    if indices.dtype.storage_name != "LongStorage":
         raise RuntimeError(
             f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype.storage_name[:-7]}"
         )

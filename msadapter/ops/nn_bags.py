@@ -44,6 +44,23 @@ def _check_bag(input, weight, offsets, mode, per_sample_weights, include_last_of
                 "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
                 f"However, got {int(offsets[0])}"
             )
+        if offsets.numel() and offsets[-1] > input.numel():
+            raise RuntimeError(
+                f"offsets[-1] can not be greater than input's length {input.numel()} but got offsets[-1] of "
+                f"{int(offsets[-1])}"
+            )
+    wrong = next((x for x in (input, offsets) if x is not None and x.is_floating_point()), None)
+    if wrong is not None:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"{wrong.type()} instead (while checking arguments for embedding_bag)"
+        )
+    if per_sample_weights is not None and per_sample_weights.dtype is not weight.dtype:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
+            f"'per_sample_weights'; but type {weight.type()} does not equal {per_sample_weights.type()} (while checking "
+            "arguments for embedding_bag)"
+        )
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
     if mode != "sum" and per_sample_weights is not None:
@@ -60,6 +77,20 @@ def _bag_of_each(n, offsets, include_last_offset):
     entries = t.arange(n, device=offsets.device, dtype=offsets.dtype)
     bag = t.searchsorted(starts.contiguous(), entries, right=True) - 1
     return bag, starts.size(0)
+
+
+def _chosen_rows(weight, input, scale_grad_by_freq, sparse):
+    """Return the rows of ``weight`` with the indices ``input``. The options change the gradient only."""
+    try:
+        if not (sparse or scale_grad_by_freq):
+            return weight.index_select(0, input)
+        rows = namespaces["torch"]["embedding"]
+        return rows(weight, input, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+    except IndexError as error:
+        outside = input[(input < 0) | (input >= weight.size(0))]
+        raise RuntimeError(
+            f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {int(outside[0])}"
+        ) from error
 
 
 @composite(
@@ -103,10 +134,7 @@ def embedding_bag(input, weight, offsets, max_norm, norm_type, scale_grad_by_fre
         input, bag = input.index_select(0, kept), bag.index_select(0, kept)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.index_select(0, kept)
-    values = weight.index_select(0, input)
-    if sparse or scale_grad_by_freq:  # these options change the gradient
-        rows = namespaces["torch"]["embedding"]
-        values = rows(weight, input, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+    values = _chosen_rows(weight, input, scale_grad_by_freq, sparse)
     if weight.dtype.itemsize == 2:  # the rows of a bag are summed in float32
         values = values.float()
         per_sample_weights = None if per_sample_weights is None else per_sample_weights.float()
@@ -125,8 +153,9 @@ def _max_of_bags(values, bag, n_bags, cols):
     """Return the maximum of each bag. The bags become rows of equal length, filled up with -inf."""
     counts = t.bincount(bag, minlength=n_bags)
     longest = int(counts.max()) if n_bags else 0
-    if longest == 0:
-        return t.zeros((n_bags, cols), dtype=values.dtype, device=values.device)
+    if longest == 0:  # zeros, which still belong to the graph of the table
+        zeros = t.zeros((n_bags, cols), dtype=values.dtype, device=values.device)
+        return zeros.index_add(0, bag, values)
     starts = counts.cumsum(0) - counts
     place = t.arange(bag.numel(), device=bag.device) - starts.index_select(0, bag)
     padded = t.full((n_bags * longest, cols), float("-inf"), dtype=values.dtype, device=values.device)
@@ -148,6 +177,16 @@ _BAG_MODES = ("sum", "mean", "max")
 def torch_embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
         include_last_offset, padding_idx):  # fmt: skip
     """Return (bags, the bag of each index, the size of each bag, the index of each maximum); mode 0 sum, 1 mean, 2 max."""
+    for name, given, sizes in (
+        ("weight", weight, (2,)),
+        ("input", indices, (1, 2)),
+        ("offsets", offsets, (1,)),
+    ):
+        if given.dim() not in sizes:
+            wanted = " or ".join(f"{n}D" for n in sizes)
+            raise RuntimeError(
+                f"{name} has to be a {wanted} Tensor, but got Tensor of dimension {given.dim()}"
+            )
     out = functional.embedding_bag(
         indices,
         weight,

@@ -343,6 +343,11 @@ def grid_sample(input, grid, mode, padding_mode, align_corners):
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
             f"'{padding_mode}'"
         )
+    n = input.dim() - 2
+    if n in (2, 3) and grid.dim() >= 1 and input.size(0) == grid.size(0) and grid.size(-1) != n:
+        raise RuntimeError(
+            f"grid_sampler(): expected grid to have size {n} in last dimension, but got grid with sizes {list(grid.shape)}"
+        )
     if mode == "bicubic" and input.dim() == 5:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     return t.grid_sampler(input, grid, _INTERPOLATIONS[mode], _BORDERS[padding_mode], bool(align_corners))

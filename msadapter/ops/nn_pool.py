@@ -47,6 +47,34 @@ def _max_pool_backward(grad, self, indices, kernel_size, stride, padding, dilati
     )
 
 
+def _is_empty_inside(input, n) -> bool:
+    """Return whether a dim other than the batch has no elements. Pooling over ``n`` dims refuses that."""
+    return 0 in input.shape[input.dim() - n - 1 :]
+
+
+def _check_steps(steps, message) -> None:
+    if any(s == 0 for s in steps):
+        raise RuntimeError(message)
+
+
+def _check_filled(input, n, name) -> None:
+    """RuntimeError if a dim other than the batch has no elements."""
+    if not _is_empty_inside(input, n):
+        return
+    if name == "max_pool" and n == 3:
+        dim = next(d for d in range(input.dim() - n - 1, input.dim()) if not input.shape[d])
+        raise RuntimeError(
+            "max_pool3d_with_indices_out_cpu_template(): Expected input's non-batch dimensions to have positive length, "
+            f"but input has a shape of {list(input.shape)} and non-batch dimension {dim - input.dim() + n + 1} has length "
+            "zero!"
+        )
+    lead = "max_pool1d: " if name == "max_pool" and n == 1 else ""
+    raise RuntimeError(
+        f"{lead}Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but got:"
+        f"{list(input.shape)}"
+    )
+
+
 def _declare_max(n):
     text = (
         "(Tensor input, int[] kernel_size, any stride=None, int[] padding=0, int[] dilation=1, bool ceil_mode=False, "
@@ -58,8 +86,15 @@ def _declare_max(n):
             raise RuntimeError(
                 f"max_pool{n}d: Expected {n + 1}D or {n + 2}D input tensor, but got {list(input.shape)}"
             )
+        _check_filled(input, n, "max_pool")
         kernel = _spread(kernel_size, n, "kernel_size")
         steps = kernel if stride is None or stride == [] or stride == () else _spread(stride, n)
+        zero = (
+            "max_pool1d() stride must be greater than zero, but got 0"
+            if n == 1
+            else "stride should not be zero"
+        )
+        _check_steps(steps, zero)
         return t._max_pool(
             input, kernel, steps, _spread(padding, n, "padding"), _spread(dilation, n, "dilation"), ceil_mode
         )
@@ -149,8 +184,10 @@ def _declare_average(n):
             raise RuntimeError(
                 f"Expected {n + 1}D or {n + 2}D (batch mode) tensor for input, but got {list(input.shape)}"
             )
+        _check_filled(input, n, "avg_pool")
         kernel = _spread(kernel_size, n, "kernel_size")
         steps = kernel if stride is None or stride == [] or stride == () else _spread(stride, n)
+        _check_steps(steps, "stride should not be zero")
         return t._avg_pool(
             input,
             kernel,
@@ -221,10 +258,20 @@ def _adaptive_size(name, input, output_size, n):
     """Replace None in the sizes by the size of the input, and check the rank of the input."""
     if input.dim() not in (n + 1, n + 2):
         raise RuntimeError(f"{name}{n}d(): Expected {n + 1}D or {n + 2}D tensor, but got {list(input.shape)}")
+    if name == "adaptive_max_pool" and _is_empty_inside(input, n):
+        dim = next(d for d in range(input.dim() - n - 1, input.dim()) if not input.shape[d])
+        raise RuntimeError(
+            f"{name}{n}d(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
+            f"{list(input.shape)} with dimension {dim} being empty"
+        )
     sizes = [output_size] * n if output_size is None or isinstance(output_size, int) else list(output_size)
     if len(sizes) == 1:
         sizes = sizes * n
     if len(sizes) != n:
+        if n == 1:
+            raise RuntimeError(f"{name}1d() argument 'output_size' should contain one int (got {len(sizes)})")
+        if name == "adaptive_max_pool":
+            raise RuntimeError(f"{name}{n}d(): internal error: output_size.size() must be {n}")
         raise RuntimeError(f"{name}{n}d: output_size must be {n}")
     return [input.shape[input.dim() - n + i] if s is None else s for i, s in enumerate(sizes)]
 

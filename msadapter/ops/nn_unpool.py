@@ -8,6 +8,7 @@ import math
 
 from .._values import determinism
 from .._values.dtype import ALL
+from .._values.layout import FORMATS
 from ._declare import composite, t
 from ._functional import functional
 from ._sizes import _pair, _single, _triple
@@ -150,6 +151,8 @@ def _max_unpool(expand, input, indices, kernel_size, stride, padding, output_siz
     stride = kernel if stride is None else expand(stride)
     padding = expand(padding)
     n = len(kernel)
+    if n == 3 and any(s <= 0 for s in stride):
+        raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
     determinism.alert(f"max_unpooling{max(n, 2)}d_forward_out")
     size = _unpool_output_size(input, kernel, stride, padding, output_size)
     if input.shape != indices.shape:
@@ -166,7 +169,11 @@ def _max_unpool(expand, input, indices, kernel_size, stride, padding, output_siz
             f"{'x'.join(str(s) for s in size)}"
         )
     flat = t.zeros([*lead, places], dtype=input.dtype, device=input.device)
-    return flat.scatter(-1, indices.reshape([*lead, -1]), input.reshape([*lead, -1])).view([*lead, *size])
+    taken = [*lead, math.prod(input.shape[-n:])]
+    out = flat.scatter(-1, indices.reshape(taken), input.reshape(taken)).view([*lead, *size])
+    if n == 2 and not input.is_contiguous() and input.is_contiguous(memory_format=FORMATS["channels_last"]):
+        return out.contiguous(memory_format=FORMATS["channels_last"])
+    return out
 
 
 @composite(
@@ -218,13 +225,30 @@ def _starts(sample, size, out, kernel):
     return t.where(is_last, t.full_like(first, size - kernel), first)
 
 
+def _check_samples(samples, batch, channels, n) -> None:
+    if samples.size(0) < batch:
+        raise RuntimeError("Expect _random_samples.size(0) no less then input batch size.")
+    if samples.size(1) != channels:
+        raise RuntimeError("Expect _random_samples.size(1) equals to input channel size.")
+    if samples.size(2) != n:
+        raise RuntimeError(f"Expect _random_samples.size(2) equals to {n}; got {samples.size(2)}.")
+
+
 def _fractional(expand, name, input, kernel_size, output_size, output_ratio, samples):
     """Return the maxima over random windows, and their indices in the flattened image."""
     if output_size is None and output_ratio is None:
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
     kernel = expand(kernel_size)
-    n = len(kernel)
+    n = len(expand(0))
+    if len(kernel) != n:
+        raise RuntimeError(f"{name}: kernel_size must either be a single Int or tuple of Ints")
     sizes = list(input.shape[-n:])
+    empty = [d for d in range(input.dim() - n - 1, input.dim()) if not input.shape[d]]
+    if empty:
+        raise RuntimeError(
+            f"{name}{'()' if n == 2 else '_out()'}: Expected input to have non-zero size for non-batch dimensions, but got"
+            f"{list(input.shape)} with dimension {empty[0]} being empty."
+        )
     if output_size is None:
         if isinstance(output_ratio, (tuple, list)) and len(output_ratio) > n:
             raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
@@ -232,12 +256,17 @@ def _fractional(expand, name, input, kernel_size, output_size, output_ratio, sam
         out = [int(s * r) for s, r in zip(sizes, ratio, strict=True)]
     else:
         out = list(expand(output_size))
-    for size, o, k in zip(sizes, out, kernel, strict=True):
+        if len(out) != n:
+            raise RuntimeError(f"{name}: output_size must either be a single Int or tuple of Ints")
+    axes = ("time", "height", "width")[-n:]
+    for size, o, k, axis in zip(sizes, out, kernel, axes, strict=True):
         if o + k - 1 > size:
-            raise RuntimeError(f"{name}: pool size {k} too large relative to input size {size}")
+            raise RuntimeError(f"{name}(): pool {axis} {k} too large relative to input {axis} {size}")
     x = input if input.dim() == n + 2 else input.unsqueeze(0)
     batch, channels = x.shape[:2]
-    if samples is None:
+    if samples is not None:
+        _check_samples(samples, batch, channels, n)
+    else:
         samples = t.rand(batch, channels, n, dtype=input.dtype, device=input.device)
     index = None
     for d in range(n):

@@ -278,7 +278,12 @@ def unravel_index(indices, shape):
     """Convert positions of the flattened tensor to coordinates, one tensor for each dim."""
     if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype.is_bool:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if not isinstance(shape, (int, list, tuple)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     shape = [shape] if isinstance(shape, int) else list(shape)
+    for n in shape:
+        if not isinstance(n, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
     if any(n < 0 for n in shape):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(shape)}")
     out, step, wide = [], numel(shape), t.arange(0).dtype

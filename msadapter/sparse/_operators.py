@@ -205,7 +205,9 @@ def _copy(self, source, non_blocking=False):
 
 
 @operator("zeros_like", "empty_like")
-def _zeros_like(self, *, dtype=None, device=None, requires_grad=False, **options):
+def _zeros_like(self, *, dtype=None, device=None, requires_grad=False, memory_format=None, **options):
+    if memory_format is not None:
+        raise RuntimeError("memory format option is only supported by strided tensors")
     if not is_coo(self):
         return self._with(t.zeros_like(self._v, dtype=dtype))
     made = coo(self._i[:, :0], self._v.detach()[:0].clone(), tuple(self.shape), True).to(dtype or self.dtype)

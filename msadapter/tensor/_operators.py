@@ -116,7 +116,7 @@ def _cast_method(name: str):
     target = ALL[name]
 
     def cast(self, memory_format=None):
-        return self.to(target)
+        return self.to(target, memory_format=memory_format)
 
     cast.__doc__ = f"Tensor.to(torch.{name})"
     return cast

@@ -73,6 +73,10 @@ def dim_order(self, ambiguity_check: bool | list = False) -> tuple[int, ...]:
         RuntimeError: the check fails.
         TypeError: ``ambiguity_check`` is something else.
     """
+    if self.is_sparse:
+        raise AttributeError(
+            f"Can't get dim order on sparse type: {self.type()} Use Tensor.to_dense() to convert to a dense tensor first."
+        )
     stride, shape = self.stride(), self.shape
     formats = [] if isinstance(ambiguity_check, bool) else ambiguity_check
     if not isinstance(formats, list) or not all(

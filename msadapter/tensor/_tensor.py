@@ -368,7 +368,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
                 out = t._to_device(out, tag, non_blocking)
         if copy_ and out is self:
             out = t.clone(out)
-        if memory_format is not None and memory_format._name.startswith("channels"):
+        if memory_format is not None and memory_format._name != "preserve_format":
             out = out.contiguous(memory_format=memory_format)
         return out
 
@@ -386,7 +386,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
             dtype = dtype_from_type_name(dtype)
         elif not isinstance(dtype, dtypes.dtype):
             dtype = dtype.dtype
-        return self.to(dtype)
+        return self.to(dtype, **kwargs)
 
     def type_as(self, other):
         return self.to(other)
@@ -439,6 +439,9 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     def __setitem__(self, index, value):
         ops.indexing.setitem(self, index, value)
+
+    def __delitem__(self, index):
+        raise TypeError("Tensor does not support deleting items")
 
     def __format__(self, spec):
         if self.ndim == 0 and type(self) is Tensor:

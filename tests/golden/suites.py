@@ -91,7 +91,7 @@ SUITES = {
     "float8": _suite("golden.expressions.float8"),
     "further_names": _suite("golden.expressions.further_names"),
     "indexing": _suite("golden.expressions.structure:INDEXING"),
-    "layer_checks": _suite("golden.expressions.layer_checks"),
+    "layer_checks": _suite("golden.expressions.layer_checks", "golden.expressions.input_checks"),
     "linalg": _suite("golden.expressions.linalg"),
     "matmul": _suite("golden.expressions.nn_ops:MATMUL"),
     "op_options": _suite(

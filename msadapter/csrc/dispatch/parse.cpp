@@ -266,15 +266,14 @@ void check_arguments(const Op &op, PyObject **slots) {
   }
 }
 
-// PyTorch gives this warning once.
 static void warn_older(const Op &op, const std::vector<int> &order) {
-  static bool warned = false;
-  if (std::exchange(warned, true)) return;
   std::string names;
   for (int i : order) names += (names.empty() ? "" : ", ") + std::string(PyUnicode_AsUTF8(op.params[i].name));
   const std::string message = text("This overload of ", op.name, " is deprecated:\n\t", op.name, "(", names,
                                    ")\nConsider giving the number by its name, after the tensors.");
-  if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) < 0) throw PythonError{};
+  // Once, unless torch.set_warn_always asks for it every time.
+  Ref module = checked(PyImport_ImportModule("msadapter._host.warn"));
+  checked(PyObject_CallMethod(module.get(), "warn_once", "si", message.c_str(), 1));
 }
 
 // Fills the slots of a call whose arguments fit a deprecated signature.

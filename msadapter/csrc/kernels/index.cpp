@@ -164,9 +164,6 @@ MSA_KERNEL_ALIAS(InnerIndex, Index)
 MSA_POINTWISE_KERNEL(IndexPut) {  // input, indices, values, accumulate
   const Tensor o = changed_copy(c, c.in(0));
   const Tensor &v = c.in(2);
-  if (v.dtype != o.dtype)
-    fail("Index put requires the source and destination dtypes match, got ", dtype_name(o.dtype),
-         " for the destination and ", dtype_name(v.dtype), " for the source.");
   const IndexPlan p = plan_index(c, o, c.list(1));
   const Combine how = c.flag(3) ? Combine::kAdd : Combine::kAssign;
   int lead = 0;  // the value may have additional leading dims of size one
@@ -177,6 +174,9 @@ MSA_POINTWISE_KERNEL(IndexPut) {  // input, indices, values, accumulate
   for (int d = 0; fits && d < w.ndim; ++d) fits = w.sizes[d] == 1 || w.sizes[d] == p.shape[d + shift];
   check(fits, "shape mismatch: value tensor of shape ", v.shape(), " cannot be broadcast to indexing result of shape ",
         p.shape);
+  if (v.dtype != o.dtype)
+    fail("Index put requires the source and destination dtypes match, got ", dtype_name(o.dtype),
+         " for the destination and ", dtype_name(v.dtype), " for the source.");
   if (v.numel == 1)
     index_store(p, o, v.data, true, how);
   else

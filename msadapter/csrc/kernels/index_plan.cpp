@@ -35,6 +35,7 @@ int64_t true_positions(Call &c, const Tensor &mask, std::vector<int64_t *> *posi
 namespace {
 
 [[noreturn]] void out_of_bounds(int64_t i, int64_t dim, int64_t size) {
+  if (size == 0) throw IndexError("index is out of bounds for dimension with size 0");
   throw IndexError(text("index ", i, " is out of bounds for dimension ", dim, " with size ", size));
 }
 

@@ -39,7 +39,8 @@ Moments moments_of(const T *p, int64_t n) {
     for (int l = 0; l < L; ++l) squares += lane[l];
     for (; i < k; ++i) squares += static_cast<double>(q[i] - centre) * (q[i] - centre);
     const double off = mean - static_cast<double>(centre);  // the squares were computed relative to the rounded mean
-    m.merge(static_cast<double>(k), mean, squares - off * off * static_cast<double>(k));
+    squares -= off * off * static_cast<double>(k);
+    m.merge(static_cast<double>(k), mean, squares < 0 ? 0 : squares);  // rounding may leave less than nothing
   }
   return m;
 }

@@ -12,9 +12,8 @@ namespace msa::rows {
 
 constexpr int kLanes = 32;
 
-// The sum of f(i) for i in [0, n).
 template <class C, class F>
-inline C sum(int64_t n, F f) {
+inline C sum_of_block(int64_t n, F f) {
   C lane[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
@@ -23,6 +22,17 @@ inline C sum(int64_t n, F f) {
   for (int half = kLanes / 2; half > 0; half /= 2)
     for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
   return lane[0];
+}
+
+// The sum of f(i) for i in [0, n). Long rows are added by blocks, because the rounding errors of one long sum add up.
+template <class C, class F>
+inline C sum(int64_t n, F f) {
+  constexpr int64_t kBlock = 1 << 16;
+  if (n <= kBlock) return sum_of_block<C>(n, f);
+  std::conditional_t<std::is_same_v<C, float>, double, C> total = 0;
+  for (int64_t at = 0; at < n; at += kBlock)
+    total += sum_of_block<C>(std::min(kBlock, n - at), [=](int64_t i) { return f(at + i); });
+  return static_cast<C>(total);
 }
 
 // The largest f(i). NaN is skipped.

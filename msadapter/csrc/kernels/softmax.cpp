@@ -16,12 +16,8 @@ void row(const T *x, T *y, int64_t n, compute_t<T> *buffer) {
     // 16-bit rows round the sum and its logarithm to their own type, as in PyTorch
     const C total = convert<C>(convert<T>(rows::exp_sum(v, n, top)));
     const C shift = convert<C>(convert<T>(std::log(total)));
-    if constexpr (std::is_same_v<T, C>) {
-      const C both = top + shift;
-      for (int64_t i = 0; i < n; ++i) y[i] = v[i] - both;
-    } else {
-      for (int64_t i = 0; i < n; ++i) y[i] = convert<T>(v[i] - top - shift);
-    }
+    // the largest element first: a sum of both would lose the logarithm's digits beside a large element
+    for (int64_t i = 0; i < n; ++i) y[i] = convert<T>(v[i] - top - shift);
   } else {
     C *e;
     if constexpr (std::is_same_v<T, C>)
@@ -47,11 +43,11 @@ void column_block(const T *x, T *y, int64_t n, int64_t step, int64_t width, int6
     }
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < width; ++j) total[j] += vec::exp(convert<C>(x[i * step + j]) - top[j]);
-  for (int64_t j = 0; j < width; ++j) total[j] = Log ? top[j] + std::log(total[j]) : C(1) / total[j];
+  for (int64_t j = 0; j < width; ++j) total[j] = Log ? std::log(total[j]) : C(1) / total[j];
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < width; ++j) {
       const C v = convert<C>(x[i * step + j]);
-      y[i * step + j] = convert<T>(Log ? v - total[j] : vec::exp(v - top[j]) * total[j]);
+      y[i * step + j] = convert<T>(Log ? v - top[j] - total[j] : vec::exp(v - top[j]) * total[j]);
     }
   if constexpr (!Log && !std::is_same_v<T, C>)
     for (int64_t i = 0; i < n; ++i)

@@ -10,19 +10,19 @@ from .module import Module
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-def _checked_padding(padding_idx, num_embeddings):
+def _checked_padding(padding_idx, num_embeddings, name="Padding_idx"):
     """Return ``padding_idx`` as a non-negative row number, or None.
 
-    AssertionError if it is outside the table.
+    AssertionError, which begins with ``name``, if it is outside the table.
     """
     if padding_idx is None:
         return None
     if padding_idx > 0:
         if padding_idx >= num_embeddings:
-            raise AssertionError("Padding_idx must be within num_embeddings")
+            raise AssertionError(f"{name} must be within num_embeddings")
     elif padding_idx < 0:
         if padding_idx < -num_embeddings:
-            raise AssertionError("Padding_idx must be within num_embeddings")
+            raise AssertionError(f"{name} must be within num_embeddings")
         padding_idx = num_embeddings + padding_idx
     return padding_idx
 
@@ -191,7 +191,7 @@ class EmbeddingBag(_Table):
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        self.padding_idx = _checked_padding(padding_idx, num_embeddings)
+        self.padding_idx = _checked_padding(padding_idx, num_embeddings, "padding_idx")
         self._make_weight(_weight, False, device, dtype)
         self.mode = mode
         self.sparse = sparse
