@@ -30,16 +30,22 @@ def _native_option(name: str):
     """Return an attribute of torch._C that a Python module sets when it is imported."""
     if name in ("DisableTorchFunction", "DisableTorchFunctionSubclass"):
         return getattr(_importlib.import_module("msadapter.overrides"), name)
-    if name == "Generator":
-        return _importlib.import_module("msadapter.ops._generator").Generator
-    if name in ("Graph", "Value"):
-        return getattr(_importlib.import_module("msadapter._symbolic"), name)
+    if name in _NATIVE_ELSEWHERE:
+        return getattr(_importlib.import_module(f"msadapter.{_NATIVE_ELSEWHERE[name]}"), name)
+    if name in ("TensorBase", "_TensorBase"):  # the class that torch.Tensor extends
+        return Tensor.__base__
+    if name == "_TensorMeta":
+        return type(Tensor)
+    if name == "StorageBase":
+        return UntypedStorage
+    if name in ("Size", "Stream", "Event", "device", "dtype", "layout", "memory_format"):
+        return getattr(_importlib.import_module("msadapter"), name)
     if name.startswith(("_jit_", "_debug_set")):
         _importlib.import_module("msadapter.jit")
         if name in vars(_C):
             return vars(_C)[name]
     # torch imports these modules itself, so programs use them without an import
-    if name in ("_distributed_c10d", "_autograd"):
+    if name in ("_distributed_c10d", "_autograd", "_nn", "_linalg", "_fft", "_special"):
         return _importlib.import_module(f"{_C.__name__}.{name}")
     if name == "_functions":
         return _importlib.import_module("msadapter.autograd._functions")
@@ -50,6 +56,19 @@ def _native_option(name: str):
     raise AttributeError(f"module 'torch._C' has no attribute {name!r}")
 
 
+# Names of torch._C, and where msadapter has them.
+_NATIVE_ELSEWHERE = {
+    "Generator": "ops._generator",
+    "default_generator": "random",
+    "Graph": "_symbolic",
+    "Value": "_symbolic",
+    "ScriptModule": "jit",
+    "ScriptFunction": "jit",
+    "DispatchKey": "_native_names._dispatch",
+    "DispatchKeySet": "_native_names._dispatch",
+    "PyTorchFileReader": "_native_names._files",
+    "PyTorchFileWriter": "_native_names._files",
+}
 _C.__getattr__ = _native_option
 
 from . import ops as _ops_table  # noqa: E402
@@ -413,8 +432,8 @@ _LIBRARIES = {
 
 
 def __getattr__(name: str):
-    if name == "__config__":
-        return _importlib.import_module(".__config__", __name__)
+    if name in ("__config__", "__future__"):
+        return _importlib.import_module(f".{name}", __name__)
     if name.startswith("__"):
         raise AttributeError(name)
     if name in _LIBRARIES:

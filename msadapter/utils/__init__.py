@@ -16,8 +16,43 @@ def set_module(obj, mod) -> None:
 
 
 def swap_tensors(t1, t2) -> None:
-    """Exchange the contents of two tensors. Each Python object stays the same object."""
-    t1.data, t2.data = t2.data.clone(), t1.data.clone()
+    """Exchange the contents of two tensors: elements, attributes, class and requires_grad.
+
+    Each Python object stays the same object.
+
+    Raises:
+        RuntimeError: the classes have different slots.
+    """
+    if type(t1) is not type(t2):
+        if _slots(type(t1)) != _slots(type(t2)):
+            raise RuntimeError("Cannot swap t1 and t2 if they have different slots")
+        t1.__class__, t2.__class__ = type(t2), type(t1)
+    t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__
+    slots = [name for name in _slots(type(t1)) if name not in ("__dict__", "__weakref__")]
+    for name in slots:
+        _swap_attribute(t1, t2, name)
+    flags = t1.requires_grad, t2.requires_grad
+    for tensor, flag in ((t1, flags[0]), (t2, flags[1])):
+        if flag and tensor.is_leaf:
+            tensor.requires_grad_(False)  # elements that cannot have a gradient may come in
+    t1.data, t2.data = t2.data, t1.data
+    t1.requires_grad_(flags[1])
+    t2.requires_grad_(flags[0])
+
+
+def _slots(kind: type) -> set[str]:
+    """Return the slots that the classes of a tensor's class declare."""
+    return {name for base in kind.__mro__ for name in vars(base).get("__slots__", ())}
+
+
+def _swap_attribute(t1, t2, name: str) -> None:
+    absent = object()
+    values = getattr(t1, name, absent), getattr(t2, name, absent)
+    for tensor, value in ((t1, values[1]), (t2, values[0])):
+        if value is not absent:
+            setattr(tensor, name, value)
+        elif hasattr(tensor, name):
+            delattr(tensor, name)
 
 
 def __getattr__(name):

@@ -146,3 +146,48 @@ for module in made:
     for name, value in module.named_parameters():
         assert torch.equal(value.nan_to_num(), before[name].nan_to_num()), (type(module).__name__, name)
 """)
+
+
+def test_parts_of_the_extension_answer():
+    python("""
+import io, torch
+C = torch._C
+keys = C.DispatchKeySet(C.DispatchKey.CPU) | C.DispatchKeySet(C.DispatchKey.AutogradCPU)
+# as PyTorch 2.13 prints and numbers them
+assert (str(keys), str(keys.highestPriorityTypeId())) == ("DispatchKeySet(CPU, AutogradCPU)", "DispatchKey.AutogradCPU")
+assert [int(C.DispatchKey[n]) for n in ("Meta", "SparseCsrCUDA", "AutogradMeta", "EndOfDenseBackends")] == [64, 101, 149, 64]
+assert C._nn._parse_to("cpu", torch.float16) == (torch.device("cpu"), torch.float16, False, None)
+assert torch.equal(C._linalg.linalg_inv(2 * torch.eye(2)), torch.eye(2) / 2)
+assert isinstance(torch.ones(1), C.TensorBase) and type(torch.Tensor) is C._TensorMeta and C.Size is torch.Size
+
+file = io.BytesIO()
+torch.save({"a": torch.arange(3.0)}, file)
+reader = C.PyTorchFileReader(file)
+held = reader.get_storage_from_record("data/0", 12, torch.UntypedStorage)._typed_storage()._untyped_storage
+assert torch.frombuffer(bytes(held), dtype=torch.float32).tolist() == [0, 1, 2] and reader.get_record_size("data/0") == 12
+assert file.getvalue()[reader.get_record_offset("data/0"):][:12] == reader.get_record("data/0")
+file = io.BytesIO()
+writer = C.PyTorchFileWriter(file)
+writer.write_record("x", b"abcd", 3)
+writer.write_end_of_file()
+assert C.PyTorchFileReader(file).get_record("x") == b"abc"
+
+import torch.utils.model_zoo
+assert torch.utils.model_zoo.load_url is torch.hub.load_state_dict_from_url
+""")
+
+
+def test_conversions_replace_or_exchange_parameters_on_demand():
+    python("""
+import torch
+net = torch.nn.Linear(2, 2)
+first = net.weight
+torch.__future__.set_overwrite_module_params_on_conversion(True)
+net.double()
+assert net.weight is not first and (first.dtype, net.weight.dtype) == (torch.float32, torch.float64)
+torch.__future__.set_overwrite_module_params_on_conversion(False)
+torch.__future__.set_swap_module_params_on_conversion(True)
+second, net.weight.grad = net.weight, torch.ones(2, 2).double()
+net.float()
+assert net.weight is second and second.dtype is second.grad.dtype is torch.float32 and second.requires_grad
+""")

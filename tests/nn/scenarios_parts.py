@@ -1,6 +1,7 @@
 """Scenarios with containers, initialisers, ``nn.utils`` and errors; see ``scenarios.py``."""
 
 import copy
+import importlib
 import pickle
 from collections import OrderedDict
 
@@ -360,3 +361,17 @@ def mistakes(torch):
         failure(nn.Module().forward, 1),
         failure(nn.Bilinear, 0, 1, 1),
     ]
+
+
+@scenario
+def masks_that_are_not_in_memory(torch):
+    bias = importlib.import_module(f"{torch.__name__}.nn.attention.bias")
+    causal_lower_right, causal_upper_left = bias.causal_lower_right, bias.causal_upper_left
+    q, k = torch.arange(24.0).view(1, 1, 4, 6).sin(), torch.arange(36.0).view(1, 1, 6, 6).cos()
+    product = torch.nn.functional.scaled_dot_product_attention
+    answers = [product(q, k, k, attn_mask=mask(4, 6)) for mask in (causal_lower_right, causal_upper_left)]
+    try:
+        product(q, k, k, attn_mask=causal_lower_right(4, 6), is_causal=True)
+    except ValueError as error:
+        answers.append(str(error))
+    return [*answers, causal_upper_left(2, 3)._materialize(), str(causal_lower_right(2, 3))]

@@ -6,11 +6,13 @@ import functools
 import warnings
 from collections import OrderedDict
 
+from ... import __future__ as _conversion
 from ... import ops
 from ..._values.device import device as Device
 from ..._values.dtype import dtype as DType
 from ...autograd import no_grad
 from ...tensor import Tensor
+from ...utils import swap_tensors
 from ..parameter import Parameter
 from . import _hooks
 from ._hooks import (  # noqa: F401  torch.nn.modules.module has these names too
@@ -168,7 +170,11 @@ class Module(MemberSupport, HookSupport, StateSupport):
     def _apply_to_parameter(self, name, param, fn):
         with no_grad():
             changed = fn(param)
-        if _can_share(param, changed):
+        if _conversion.get_swap_module_params_on_conversion():
+            self._swap_parameter(name, param, changed, fn)
+            return
+        share = not _conversion.get_overwrite_module_params_on_conversion()
+        if share and _can_share(param, changed):
             param.data = changed
             kept = param
         else:
@@ -183,6 +189,22 @@ class Module(MemberSupport, HookSupport, StateSupport):
             grad.data = changed
         else:
             kept.grad = changed.requires_grad_(grad.requires_grad)
+
+    def _swap_parameter(self, name, param, changed, fn):
+        """Exchange the contents of a parameter and its gradient for what ``fn`` makes of them."""
+        grad = param.grad
+        try:
+            if grad is not None:
+                param.grad = None  # a gradient must not be shared while its tensor changes
+            if not isinstance(changed, Parameter):
+                changed = Parameter(changed, param.requires_grad)
+            swap_tensors(param, changed)
+        except Exception as error:
+            param.grad = grad
+            raise RuntimeError(f"_apply(): Couldn't swap {self._get_name()}.{name}") from error
+        if grad is not None:
+            with no_grad():
+                param.grad = fn(grad).requires_grad_(grad.requires_grad)
 
     def apply(self, fn):
         """Call ``fn`` on every submodule, children first, and then on this module. Returns self."""
