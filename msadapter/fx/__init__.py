@@ -1,5 +1,6 @@
 """torch.fx: represents programs as graphs, which are recorded by running the programs with proxies."""
 
+from . import _pytree
 from ._symbolic_trace import ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from .graph import CodeGen, Graph
 from .graph_module import GraphModule

@@ -2,6 +2,7 @@
 
 import json
 from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -27,7 +28,10 @@ __all__ = [
     "treespec_dumps",
     "treespec_loads",
 ]
-PyTree = Any
+# Names for annotations of other projects.
+PyTree = Context = DumpableContext = Any
+FlattenFunc = Callable[[PyTree], tuple[list[Any], Context]]
+UnflattenFunc = Callable[[Iterable[Any], Context], PyTree]
 
 
 class NodeDef(NamedTuple):

@@ -3,8 +3,10 @@
 from tests.golden.answers import expressions
 
 SETUP = """
-import copy, operator, pickle
+import collections, copy, operator, pickle
 import torch.fx as fx
+tree = torch.utils._pytree.tree_structure
+Pair = collections.namedtuple("Pair", "one two")
 F = torch.nn.functional
 class M(torch.nn.Module):
     def __init__(self):
@@ -175,5 +177,15 @@ CASES = expressions(
         "gm = trace(m); [gm.add_submodule('new.inner', torch.nn.ReLU()), gm.delete_submodule('new.inner'), "
         "hasattr(gm, 'new')]",
         "gm = trace(lambda x: F.relu(x, inplace=False)); gm(x - 3)",
+        "fx._pytree.tree_flatten_spec({'b': [1, (2, 3)], 'a': 4}, tree({'a': 0, 'b': [0, (0, 0)]}))",
+        "fx._pytree.tree_flatten_spec([1, 2, 3], tree([0, 0]))",
+        "fx._pytree.tree_flatten_spec(Pair(1, [2]), tree(Pair(0, [0])))",
+        "fx._pytree.tree_flatten_spec({'b': 1}, tree({'a': 0}))",
+        "fx._pytree.tree_flatten_spec(collections.deque([1]), tree(collections.deque([0])))",
+        "!fx._pytree.tree_flatten_spec(collections.deque([1]), tree(collections.deque([0, 0])))",
+        "fx._pytree.register_pytree_flatten_spec(collections.deque, lambda d, spec: list(d)[::-1]); "
+        "[fx._pytree.tree_flatten_spec(collections.deque([1, 2]), tree(collections.deque([0, 0]))), "
+        "fx._pytree.SUPPORTED_NODES.pop(collections.deque) is not None]",
+        "p = torch.utils._pytree; [p.Context is p.PyTree is p.DumpableContext, str(p.FlattenFunc), str(p.UnflattenFunc)]",
     ],
 )
