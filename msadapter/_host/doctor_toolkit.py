@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+ALIAS = ROOT / "msadapter" / "alias"
 # Packages that pip would only install together with PyTorch, and the file with their versions.
 BESIDE_TORCH = ROOT / "megatron_ms" / "training" / "requirements-hf.txt"
 # They are PyTorch itself, or work with its C++ library, which this project does not have.
@@ -85,11 +86,11 @@ def _packages() -> Iterator[Line]:
 
 
 def _packages_of_pytorch() -> Iterator[Line]:
-    """Packages that need the real PyTorch. Its own metadata are found only where it is installed, and not through our finder."""
+    """Packages that need the real PyTorch. The metadata by which msadapter answers for torch are not PyTorch's."""
     found = []
     for one in importlib.metadata.distributions():
         name = (one.metadata["Name"] or "").lower().replace("_", "-")
-        if name in OF_PYTORCH and "msadapter" not in str(one.locate_file("")):
+        if name in OF_PYTORCH and ALIAS not in Path(str(one.locate_file(""))).resolve().parents:
             found.append(name)
     if found:
         yield (

@@ -109,8 +109,9 @@ class _AliasDistribution(importlib.metadata.Distribution):
             return metadata_text(self._name, self._version)
         return None
 
-    def locate_file(self, path):  # type: ignore[no-untyped-def]
-        raise FileNotFoundError(f"{path}: {self._name} is answered by msadapter and has no files of its own")
+    def locate_file(self, path: str | os.PathLike[str]) -> Path:
+        """Return a path in the folder `shim`, which programs find where they start with it on their path."""
+        return SHIM / path
 
 
 class AliasFinder:

@@ -128,8 +128,13 @@ def _unpool_output_size(input, kernel_size, stride, padding, output_size):
     n = len(kernel_size)
     default = [(input.size(-n + d) - 1) * stride[d] + kernel_size[d] - 2 * padding[d] for d in range(n)]
     if output_size is None:
+        for d, size in enumerate(default):
+            if size < 0:
+                raise ValueError(
+                    "max_unpooling: output_size must contain non-negative spatial dimensions, but got "
+                    f"output_size[{d}]={size}"
+                )
         return default
-    output_size = list(output_size)
     if len(output_size) == n + 2:
         output_size = output_size[2:]
     if len(output_size) != n:
@@ -143,7 +148,7 @@ def _unpool_output_size(input, kernel_size, stride, padding, output_size):
             raise ValueError(
                 f'invalid output_size "{output_size}" (dim {d} must be between {low} and {high})'
             )
-    return output_size
+    return list(output_size)
 
 
 def _max_unpool(expand, input, indices, kernel_size, stride, padding, output_size):
@@ -151,10 +156,10 @@ def _max_unpool(expand, input, indices, kernel_size, stride, padding, output_siz
     stride = kernel if stride is None else expand(stride)
     padding = expand(padding)
     n = len(kernel)
+    size = _unpool_output_size(input, kernel, stride, padding, output_size)
     if n == 3 and any(s <= 0 for s in stride):
         raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
     determinism.alert(f"max_unpooling{max(n, 2)}d_forward_out")
-    size = _unpool_output_size(input, kernel, stride, padding, output_size)
     if input.shape != indices.shape:
         raise RuntimeError(
             f"Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) "
@@ -162,13 +167,13 @@ def _max_unpool(expand, input, indices, kernel_size, stride, padding, output_siz
         )
     lead = list(input.shape[:-n])
     places = math.prod(size)
-    if indices.numel() and not 0 <= int(indices.min()) <= int(indices.max()) < places:
-        wrong = int(indices.max()) if int(indices.max()) >= places else int(indices.min())
-        raise RuntimeError(
-            f"Found an invalid max index: {wrong} (output volumes are of size "
-            f"{'x'.join(str(s) for s in size)}"
-        )
     flat = t.zeros([*lead, places], dtype=input.dtype, device=input.device)
+    if not places:  # PyTorch does not look at the indices then
+        return flat.view([*lead, *size])
+    wrong = indices[(indices < 0) | (indices >= places)]
+    if wrong.numel():
+        volume = "x".join(str(s) for s in (size if n > 1 else (*size, 1)))
+        raise RuntimeError(f"Found an invalid max index: {int(wrong[-1])} (output volumes are of size {volume})")
     taken = [*lead, math.prod(input.shape[-n:])]
     out = flat.scatter(-1, indices.reshape(taken), input.reshape(taken)).view([*lead, *size])
     if n == 2 and not input.is_contiguous() and input.is_contiguous(memory_format=FORMATS["channels_last"]):

@@ -400,7 +400,6 @@ op(
     out_dtype="cast",
     limits={"weight": "floating compute"},
     nodes={"weight tensor": "LerpBackward1"},
-    separate_operands=True,
     ms="Lerp",
     forms="fmio",
     grad={

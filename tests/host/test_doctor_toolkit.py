@@ -93,3 +93,18 @@ def test_the_doctor_prints_these_lines(monkeypatch, capsys) -> None:
     doctor.main([])
     shown = capsys.readouterr().out
     assert "their packages" in shown and "Ray" in shown
+
+
+@pytest.mark.parametrize("place", ["shim", "older/2.7"])
+def test_metadata_of_msadapter_are_not_taken_for_pytorch(place, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(str(doctor_toolkit.ALIAS / place))
+    assert not [line for line in doctor_toolkit._packages_of_pytorch() if "torch," in line[1] or "torch in" in line[1]]
+
+
+def test_pytorch_in_a_folder_called_msadapter_is_found(tmp_path, monkeypatch) -> None:
+    metadata = tmp_path / "msadapter" / "site-packages" / "torchvision-0.1.dist-info" / "METADATA"
+    metadata.parent.mkdir(parents=True)
+    metadata.write_text("Metadata-Version: 2.1\nName: torchvision\nVersion: 0.1\n")
+    monkeypatch.syspath_prepend(str(metadata.parents[1]))
+    (line,) = doctor_toolkit._packages_of_pytorch()
+    assert "torchvision" in line[1]
