@@ -598,16 +598,17 @@ def check_large_messages_in_another_order(rank, size):
 
 
 def check_large_messages_from_anyone(rank, size):
+    seen = set()
     if rank:
         dist.send(_sent(rank, 0, 2, 100_000), 0)
-        return
-    seen = set()
-    for _ in range(size - 1):
+    for _ in range(0 if rank else size - 1):
         t = torch.zeros(100_000, dtype=torch.int64)
         source = dist.recv(t)
         assert torch.equal(t, _sent(source, 0, 2, 100_000)), source
         seen.add(source)
-    assert seen == set(range(1, size))
+    # The next check's messages must not be sent while this one still receives from anyone.
+    dist.barrier()
+    assert seen == (set() if rank else set(range(1, size)))
 
 
 def check_large_messages_both_ways(rank, size):
