@@ -73,7 +73,7 @@ void check_out(const Op &op, const Operand *v, PyObject **slots, PyObject *out) 
   // What is no tensor is refused when the results are written.
   each_tensor_in(out, [&](const TensorPtr &t) {
     check_inplace(t, op.composite && requires_grad(t));
-    if (!v || (op.promote == Promote::kNone && !op.separate_operands)) return;
+    if (!v || (op.promote == Promote::kNone && !op.separate_operands && !elementwise(op))) return;
     for (int i = 0; i < static_cast<int>(op.params.size()); ++i)
       if (v[i].kind == Arg::kTensor) check_overlap(t, v[i].tensor);
   });

@@ -16,6 +16,8 @@ const RareFacts &rare_facts(const Op &op);
 // ---- run.cpp
 // RuntimeError if the first argument, which is written, shares memory with another one.
 void refuse_shared_arguments(PyObject **slots, int n);
+// Whether a native kernel computes each element of the result from one element of every operand.
+bool elementwise(const Op &op);
 
 // ---- op.cpp
 bool fills_empty();  // whether the memory of new tensors has to be filled, which the Python bodies do

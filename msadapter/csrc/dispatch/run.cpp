@@ -466,7 +466,7 @@ static void check_written_shape(const TensorPtr &self, const Operand *v, int n) 
   }
 }
 
-static bool elementwise(const Op &op) { return !op.body && op.kernel->kernel && op.kernel->kernel->elementwise; }
+bool elementwise(const Op &op) { return !op.body && op.kernel->kernel && op.kernel->kernel->elementwise; }
 
 // The node of an in-place call. Formulas that read `self` get a copy of it from before the write, as does `v`.
 static std::shared_ptr<OpNode> make_inplace_node(const Op &op, Operand *v, PyObject **slots) {
