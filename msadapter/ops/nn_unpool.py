@@ -173,7 +173,9 @@ def _max_unpool(expand, input, indices, kernel_size, stride, padding, output_siz
     wrong = indices[(indices < 0) | (indices >= places)]
     if wrong.numel():
         volume = "x".join(str(s) for s in (size if n > 1 else (*size, 1)))
-        raise RuntimeError(f"Found an invalid max index: {int(wrong[-1])} (output volumes are of size {volume})")
+        raise RuntimeError(
+            f"Found an invalid max index: {int(wrong[-1])} (output volumes are of size {volume})"
+        )
     taken = [*lead, math.prod(input.shape[-n:])]
     out = flat.scatter(-1, indices.reshape(taken), input.reshape(taken)).view([*lead, *size])
     if n == 2 and not input.is_contiguous() and input.is_contiguous(memory_format=FORMATS["channels_last"]):

@@ -98,7 +98,9 @@ def test_the_doctor_prints_these_lines(monkeypatch, capsys) -> None:
 @pytest.mark.parametrize("place", ["shim", "older/2.7"])
 def test_metadata_of_msadapter_are_not_taken_for_pytorch(place, monkeypatch) -> None:
     monkeypatch.syspath_prepend(str(doctor_toolkit.ALIAS / place))
-    assert not [line for line in doctor_toolkit._packages_of_pytorch() if "torch," in line[1] or "torch in" in line[1]]
+    assert not [
+        line for line in doctor_toolkit._packages_of_pytorch() if "torch," in line[1] or "torch in" in line[1]
+    ]
 
 
 def test_pytorch_in_a_folder_called_msadapter_is_found(tmp_path, monkeypatch) -> None:
