@@ -402,6 +402,9 @@ _ELSEWHERE = {  # names whose module is imported when the name is first used
         "_checks",
     ),
     "GradScaler": "amp",
+    **dict.fromkeys(("DispatchKey", "DispatchKeySet"), "_native_names._dispatch"),
+    **dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter"), "_native_names._files"),
+    **dict.fromkeys(("ScriptFunction", "ScriptModule"), "jit"),
     **dict.fromkeys(
         (
             "SymBool",

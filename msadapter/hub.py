@@ -2,10 +2,45 @@
 
 import os
 import re
+import sys
 from urllib.parse import urlparse  # noqa: F401  torch.hub has it, and libraries take it from there
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 _folder = None
+
+try:
+    from tqdm import tqdm
+except ImportError:  # PyTorch does not need it either
+
+    class tqdm:  # type: ignore[no-redef]
+        """A progress bar in words, for an environment without the package tqdm. Used as a context manager."""
+
+        def __init__(self, total=None, disable=False, unit=None, *args, **kwargs):
+            self.total, self.disable, self.n = total, disable, 0
+
+        def update(self, n) -> None:
+            """Count ``n`` further units and print how far it is, in percent of the total if that is known."""
+            self.n += n
+            if not self.disable:
+                done = f"{self.n} bytes" if self.total is None else f"{100 * self.n / float(self.total):.1f}%"
+                sys.stderr.write(f"\r{done}")
+                sys.stderr.flush()
+
+        def set_description(self, *args, **kwargs) -> None:
+            """Accepted without effect."""
+
+        def close(self) -> None:
+            """End the line."""
+            self.disable = True
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, exc_type, exc_val, exc_tb) -> None:
+            if not self.disable:
+                sys.stderr.write("\n")
+
+
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the start of the hash in the name of a file of weights
 
 

@@ -6,7 +6,9 @@ have a fake implementation for shapes; this is stored, but not used.
 
 import functools
 import inspect
+import os
 import typing
+from pathlib import Path
 
 from ._host import extensions as _extensions
 from .autograd import Function
@@ -464,9 +466,41 @@ class _OpNamespace:
         return found
 
 
+_loaded_libraries: set[str] = set()
+
+
+def _load_library(path: str) -> None:
+    """torch.ops.load_library: define the operators that a compiled library would define.
+
+    Libraries are compiled against PyTorch's C++ interface, so none can be loaded. For torchvision's, our own operators
+    (``msadapter/_vision``) take its place. Every other library raises OSError, for which packages provide.
+    """
+    place = Path(os.fspath(path)).resolve()
+    if not place.is_file():
+        raise OSError(f"Could not load this library: {place}: there is no such file")
+    if place.parent.name != "torchvision" or not place.name.startswith("_C."):
+        raise OSError(
+            f"Could not load this library: {place}: libraries that are compiled against PyTorch's C++ interface are not "
+            "supported (docs/coverage.md)"
+        )
+    if "torchvision::nms" not in _registry:
+        from . import _vision  # here: only programs that use torchvision need it
+
+        for name, (schema, function) in _vision.OPERATORS.items():
+            _define(f"torchvision::{name}", schema)
+            impl(f"torchvision::{name}", _ANY, function)
+        for name, (formula, save) in _vision.FORMULAS.items():
+            register_autograd(f"torchvision::{name}", formula, setup_context=save)
+    _loaded_libraries.add(str(place))
+
+
 @functools.cache
 def _namespace(name: str):
     """torch.ops.<name>; in aten, what programs define comes before the operators of the table."""
+    if name == "load_library":
+        return _load_library
+    if name == "loaded_libraries":
+        return _loaded_libraries
     programs = _OpNamespace(name)
     if name != "aten":
         return programs

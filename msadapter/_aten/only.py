@@ -85,6 +85,32 @@ def sym_numel(self) -> int:
     return self.numel()
 
 
+def index(self, indices):
+    """Return the elements at the indices; None in the list stands for a whole dimension."""
+    return self[tuple(builtins.slice(None) if index is None else index for index in indices)]
+
+
+def _to_copy(
+    self, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None
+):
+    """Return a copy, also where nothing changes."""
+    wanted = {"dtype": dtype, "layout": layout, "device": device, "memory_format": memory_format}
+    copied = self.to(
+        **{k: v for k, v in wanted.items() if v is not None}, non_blocking=non_blocking, copy=True
+    )
+    return copied.pin_memory() if pin_memory else copied
+
+
+def _pin_memory(self, device=None):
+    """Return the tensor in memory that a device can read directly."""
+    return self.pin_memory(device)
+
+
+def _sparse_addmm(self, mat1, mat2, *, beta=1, alpha=1):
+    """Return ``beta * self + alpha * mat1 @ mat2`` for a sparse ``mat1``."""
+    return namespaces["torch"]["addmm"](self, mat1, mat2, beta=beta, alpha=alpha)
+
+
 def from_file(filename, shared=None, size=0, *, dtype=None, device=None, requires_grad=False) -> Tensor:
     """Return ``size`` elements on the bytes of a file; with ``shared``, what is written goes into the file."""
     dtype = dtype or load().default_dtype()
@@ -130,6 +156,10 @@ OPERATORS = {name: _averaging(name) for name in _LOSSES} | {
         sym_stride,
         sym_numel,
         from_file,
+        index,
+        _to_copy,
+        _pin_memory,
+        _sparse_addmm,
     )
 }
 METHODS = (  # methods of Tensor that are no operators of the table

@@ -3,8 +3,10 @@
 from ..compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends, reset
 from ..compiler import compile as _compile
 from . import config, eval_frame
+from .eval_frame import OptimizedModule
 
 __all__ = [
+    "OptimizedModule",
     "allow_in_graph",
     "assume_constant_result",
     "config",

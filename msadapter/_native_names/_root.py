@@ -60,7 +60,12 @@ def _set_fwd_grad_enabled(enabled: bool) -> None:
     forward_ad._state.enabled = bool(enabled)
 
 
+def _get_tracing_state() -> None:
+    """Return None: no TorchScript trace is being recorded."""
+
+
 _written = (
+    _get_tracing_state,
     _WeakTensorRef,
     _set_fwd_grad_enabled,
     _get_accelerator,

@@ -90,6 +90,11 @@ def script_if_tracing(fn):
     return fn
 
 
+def _script_if_tracing(fn):
+    """Return the function unchanged. Packages call this older name."""
+    return fn
+
+
 script_method = export = unused = script_if_tracing
 
 
@@ -104,6 +109,16 @@ def is_scripting() -> bool:
 
 
 is_tracing = is_scripting
+
+
+def _overload(func):
+    """Return the function unchanged. Its body is empty: it declares types for TorchScript."""
+    return func
+
+
+def _overload_method(func):
+    """Return the method unchanged, as ``_overload`` does."""
+    return func
 
 
 def annotate(the_type, the_value):

@@ -9,6 +9,8 @@ import types
 import typing
 from typing import Any, Dict, List, Optional, Tuple, Union  # noqa: F401, UP035  programs import them from here
 
+BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = List  # one value, or a list of 1, 2 or 3  # noqa: UP006
+
 
 def is_function_or_method(the_callable) -> bool:
     """Return whether the object is a Python function or method."""

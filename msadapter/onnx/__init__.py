@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
-__all__ = ["ONNXProgram", "export", "is_in_onnx_export", "is_onnxrt_backend_supported"]
+import re
+
+__all__ = [
+    "ONNXProgram",
+    "OnnxExporterError",
+    "export",
+    "is_in_onnx_export",
+    "is_onnxrt_backend_supported",
+    "register_custom_op_symbolic",
+    "unregister_custom_op_symbolic",
+]
+
+_symbolic: dict[
+    tuple[str, int], object
+] = {}  # (operator, opset version) -> the function that would export it
+
+
+class OnnxExporterError(RuntimeError):
+    """Something about the export is wrong."""
 
 
 class ONNXProgram:
@@ -25,3 +43,23 @@ def is_in_onnx_export() -> bool:
 def is_onnxrt_backend_supported() -> bool:
     """Return False."""
     return False
+
+
+def register_custom_op_symbolic(symbolic_name: str, symbolic_fn, opset_version: int) -> None:
+    """Register the function that exports an operator 'ns::name' from an opset version on. Nothing calls it here."""
+    _symbolic[_checked_name(symbolic_name), opset_version] = symbolic_fn
+
+
+def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
+    """Undo register_custom_op_symbolic. A name that was not registered is accepted, as in PyTorch."""
+    _symbolic.pop((_checked_name(symbolic_name), opset_version), None)
+
+
+def _checked_name(name: str) -> str:
+    name = f"aten{name}" if name.startswith("::") else name
+    if not re.fullmatch(r"[a-zA-Z0-9-_]+::[a-zA-Z-_]+[a-zA-Z0-9-_]*", name):
+        raise OnnxExporterError(
+            f"Failed to register operator {name}. The symbolic name must match the format domain::name, and should start "
+            "with a letter and contain only alphanumeric characters"
+        )
+    return name

@@ -171,13 +171,13 @@ def _is_namedtuple(value) -> bool:
     return isinstance(value, tuple) and hasattr(type(value), "_fields")
 
 
-def _node_type(value):
+def _get_node_type(value):
     return namedtuple if _is_namedtuple(value) and type(value) not in SUPPORTED_NODES else type(value)
 
 
 def tree_is_leaf(tree, is_leaf=None) -> bool:
     """Return whether a value is a leaf: `is_leaf` accepts it, or its type is no registered container."""
-    return bool(is_leaf is not None and is_leaf(tree)) or _node_type(tree) not in SUPPORTED_NODES
+    return bool(is_leaf is not None and is_leaf(tree)) or _get_node_type(tree) not in SUPPORTED_NODES
 
 
 @dataclass
@@ -223,7 +223,7 @@ class TreeSpec:
         """Return the parts of `tree` at the places where this structure has leaves."""
         if self.type is None:
             return [tree]
-        if _node_type(tree) is not self.type:
+        if _get_node_type(tree) is not self.type:
             raise ValueError(f"Type mismatch; expected {self.type!r}, but got {type(tree)!r}.")
         members, context = SUPPORTED_NODES[self.type].flatten_fn(tree)
         if len(members) != self.num_children:
@@ -266,7 +266,7 @@ def _flatten(tree, leaves, is_leaf):
     if tree_is_leaf(tree, is_leaf):
         leaves.append(tree)
         return LeafSpec()
-    kind = _node_type(tree)
+    kind = _get_node_type(tree)
     members, context = SUPPORTED_NODES[kind].flatten_fn(tree)
     return TreeSpec(kind, context, [_flatten(member, leaves, is_leaf) for member in members])
 
@@ -362,7 +362,7 @@ def _paths(tree, path, is_leaf):
     if tree_is_leaf(tree, is_leaf):
         yield path, tree
         return
-    named = SUPPORTED_NODES[_node_type(tree)].flatten_with_keys_fn
+    named = SUPPORTED_NODES[_get_node_type(tree)].flatten_with_keys_fn
     if named is None:
         raise ValueError(
             f"Did not find a flatten_with_keys_fn for type: {type(tree)}. Please pass a "
@@ -405,7 +405,7 @@ def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
     """Return the leaves of `tree`, each repeated for all leaves of `treespec` below it, or None if they do not fit."""
     if tree_is_leaf(tree, is_leaf):
         return [tree] * treespec.num_leaves
-    if treespec.is_leaf() or _node_type(tree) is not treespec.type:
+    if treespec.is_leaf() or _get_node_type(tree) is not treespec.type:
         return None
     members, context = SUPPORTED_NODES[treespec.type].flatten_fn(tree)
     if context != treespec.context or len(members) != treespec.num_children:

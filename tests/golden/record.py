@@ -1,7 +1,7 @@
 """Write recorded answers: <python with torch 2.13.0> -m tests.golden.record NAME ... (see suites.py for the names).
 
 The suites samples and second_order need the packages expecttest, hypothesis and scipy too; surface needs tensorboard;
-transformers needs transformers, peft and accelerate; trl needs trl, datasets and these.
+transformers needs transformers, peft and accelerate; trl needs trl, datasets and these; vision needs torchvision 0.28.
 """
 
 from __future__ import annotations

@@ -108,6 +108,7 @@ SUITES = {
     "sparse": _suite("golden.expressions.sparse"),
     "storages": _suite("golden.expressions.storages"),
     "view": _suite("golden.expressions.structure:VIEW"),
+    "vision": _suite("vision.vision_cases", packed=True),
 }
 
 

@@ -1,0 +1,5 @@
+"""torch.ao: quantisation, as far as it is supported."""
+
+from . import quantization
+
+__all__ = ["quantization"]
