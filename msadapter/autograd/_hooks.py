@@ -14,22 +14,13 @@ class RemovableHandle:
 
     _next = 0
 
-    def __init__(self, hooks_dict, *, extra_dict=None):
+    def __init__(self, hooks_dict):
         self.hooks_dict = hooks_dict
         self.id = RemovableHandle._next
         RemovableHandle._next += 1
-        self.extra_dicts = (
-            tuple(extra_dict)
-            if isinstance(extra_dict, (list, tuple))
-            else (extra_dict,)
-            if extra_dict is not None
-            else ()
-        )
 
     def remove(self) -> None:
         self.hooks_dict.pop(self.id, None)
-        for extra in self.extra_dicts:
-            extra.pop(self.id, None)
 
     def __enter__(self):
         return self

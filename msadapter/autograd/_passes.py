@@ -148,9 +148,6 @@ def backward(
         if not inputs:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     grads = _one_each(grad_tensors, len(tensors))
-    for i, t in enumerate(tensors):
-        if not _requires_grad(t):
-            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
     for t in inputs or ():
         if isinstance(t, Tensor) and t.requires_grad:
             t.retain_grad()  # without effect on leaves

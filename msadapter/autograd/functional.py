@@ -223,7 +223,7 @@ def _second(func, inputs, v, create_graph, strict, where: str):
     outputs, alone = _run(func, own, where)
     _check_scalar(outputs, alone, where)
     _check_outputs(outputs, strict)
-    first = _filled(_grads(outputs, own, create_graph=True), own, strict, create_graph, "back")
+    first = _filled(_grads(outputs, own, create_graph=True), own, strict, False, "back")
     _check_outputs(first, strict, "jacobian")
     return one, own, v, outputs, first
 
@@ -343,8 +343,7 @@ def hessian(
         outputs, alone = _run(func, own, "hessian")
         _check_scalar(outputs, alone, "hessian")
         _check_outputs(outputs, strict)
-        found = _grads(outputs, own, create_graph=True)
-        first = _filled(found, own, strict, create_graph, "back")
+        first = _filled(_grads(outputs, own, create_graph=True), own, False, True, "back")
         _check_outputs(first, strict, "jacobian")
         return first
 

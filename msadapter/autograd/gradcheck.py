@@ -116,7 +116,10 @@ class _Check:
                 _slopes(self.func, self.inputs, i, unit, self.eps)
                 for unit in _units(_reals(self.inputs[i]).numel())
             ]
-            made.append([ops.stack(column) for column in zip(*rows, strict=True)] if rows else [])
+            if rows:
+                made.append([ops.stack(column) for column in zip(*rows, strict=True)])
+            else:  # an input without numbers
+                made.append([ops.zeros(0, _reals(o).numel(), dtype=float64) for o in self.outputs()])
         return made
 
     def flat(self) -> None:

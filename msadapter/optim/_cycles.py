@@ -55,7 +55,6 @@ class CyclicLR(_MomentumCycle):
         last_epoch=-1,
     ):
         _check_optimizer(optimizer)
-        self.optimizer = optimizer
         base_lrs = _per_group("base_lr", optimizer, base_lr)
         if last_epoch == -1:
             for lr, group in zip(base_lrs, optimizer.param_groups, strict=True):
@@ -144,7 +143,6 @@ class OneCycleLR(_MomentumCycle):
         last_epoch=-1,
     ):
         _check_optimizer(optimizer)
-        self.optimizer = optimizer
         self.total_steps = _total_steps(total_steps, epochs, steps_per_epoch)
         if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")

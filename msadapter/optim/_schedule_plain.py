@@ -27,7 +27,6 @@ class _Lambdas(LRScheduler):
     _not_saved = ("optimizer", "lr_lambdas")
 
     def __init__(self, optimizer, lr_lambda, last_epoch: int = -1):
-        self.optimizer = optimizer
         if isinstance(lr_lambda, (list, tuple)):
             if len(lr_lambda) != len(optimizer.param_groups):
                 raise ValueError(

@@ -36,6 +36,7 @@ SUITES = {
         "autograd.hook_cases",
         "autograd.mode_cases",
         "autograd.state_cases",
+        "autograd.option_cases",
     ),
     "backends": _suite("backends.backends_cases"),
     "data": _suite("utils.data.data_cases", "utils.data.seed_cases"),

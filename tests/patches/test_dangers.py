@@ -172,6 +172,23 @@ def test_what_the_user_added_keeps_its_place(tree: Path, tmp_path: Path, act, ho
     assert "keeps what is not upstream's" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("folder", ["toy", "toy/part", "toy/part/deep"])
+def test_what_the_user_added_is_not_carried_through_a_link(tree: Path, tmp_path: Path, folder: str) -> None:
+    """A link of the new tree may lead to files that belong to somebody else."""
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    old, new = tmp_path / "old", tmp_path / "new"
+    (old / folder).mkdir(parents=True)
+    (old / folder / "notes.txt").write_text("my work")
+    (new / folder).parent.mkdir(parents=True)
+    (new / folder).symlink_to(elsewhere)
+    os.rename(old, out)
+    trees.replace_tree(new, out, {})
+    (aside,) = tmp_path.glob("out.changed-*")
+    assert (aside / folder / "notes.txt").read_text() == "my work"
+    assert not os.listdir(elsewhere) and (out / folder).is_symlink()
+
+
 def test_what_the_user_added_stays_if_the_same_tree_was_changed(tree: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     apply(UPSTREAM, [rule()], tree, out)
@@ -345,11 +362,39 @@ def test_names_that_are_no_text(tree: Path, tmp_path: Path) -> None:
     assert contents(tmp_path / "out") == contents(tree)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_folder_that_cannot_be_read_is_no_smaller_copy(tree: Path, tmp_path: Path) -> None:
-    (tree / "toy/closed").mkdir(mode=0)
-    with pytest.raises(PatchError, match="closed cannot be read"):
-        apply(UPSTREAM, [rule()], tree, tmp_path / "out")
+@pytest.fixture
+def closed(monkeypatch) -> str:
+    """The name of folders that the system does not let anyone list, root included."""
+    listed = os.scandir
+
+    def scandir(path="."):
+        if Path(os.fsdecode(path)).name == "closed":
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    return "closed"
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda tree, out: apply(UPSTREAM, [rule()], tree, out),
+        lambda tree, out: trees.files_of(tree),
+        lambda tree, out: list(trees._entries(tree)),
+        lambda tree, out: trees.untracked(tree, ["toy/closed/known.py"]),
+        lambda tree, out: trees.strangers_in(tree, {}),
+    ],
+    ids=["apply", "files_of", "entries", "untracked", "strangers_in"],
+)
+def test_a_folder_that_cannot_be_read_is_not_an_empty_one(
+    tree: Path, tmp_path: Path, closed: str, look
+) -> None:
+    """A copy would lack its files, and what the user keeps in it would count as nothing."""
+    (tree / "toy" / closed).mkdir()
+    with pytest.raises(PatchError, match="closed cannot be read: Permission denied"):
+        look(tree, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 # ---- names that some file systems do not keep apart

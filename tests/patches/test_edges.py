@@ -10,6 +10,7 @@ import re
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -93,6 +94,58 @@ def test_exit_codes(tree: Path, tmp_path: Path, known, capsys) -> None:
     assert (tmp_path / "out/toy/engine.py").read_text() == ENGINE
     assert program.main(["list"]) == 0 and "rules" in capsys.readouterr().out
     assert program.main(["list", "--table"]) == 0 and capsys.readouterr().out.startswith("| upstream |")
+
+
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [
+        ("import torch\n", 0),
+        ("import torch\nif hasattr(torch, 'no_such'):\n    torch.no_such()\n", 0),
+        ("import torch\ntorch.no_such()\n", 1),
+    ],
+    ids=["nothing", "optional", "needed"],
+)
+def test_drift_fails_for_what_is_needed(
+    tree: Path, known, monkeypatch, capsys, source: str, code: int
+) -> None:
+    monkeypatch.setattr(
+        program, "missing", lambda names: dict.fromkeys(set(names) & {"torch.no_such"}, "gone")
+    )
+    (tree / "toy/user.py").write_text(source)
+    assert program.main(["drift", "toy", str(tree)]) == code
+    assert ("  torch.no_such  toy/user.py:" in capsys.readouterr().out) == ("no_such" in source)
+    assert program.main(["drift", "toy", str(tree), "--since", str(tree)]) == 0
+    assert "0 names of torch that" in capsys.readouterr().out
+    (tree / "toy/engine.py").write_text("other = 1\n")
+    assert program.main(["drift", "toy", str(tree), "--since", str(tree)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("jobs", "files", "threads", "parallel"),
+    [(2, 8, 1, True), (1, 8, 1, False), (2, 7, 1, False), (2, 8, 2, False)],
+)
+def test_processes_are_started_only_where_it_is_safe_and_pays_off(
+    tree: Path, monkeypatch, jobs: int, files: int, threads: int, parallel: bool
+) -> None:
+    """A process with several threads must not fork: a lock that another thread holds would stay locked in the child."""
+    started = []
+
+    class Pool:
+        def __init__(self, count: int) -> None:
+            started.append(count)
+
+        __enter__, __exit__, map = (
+            (lambda self: self),
+            (lambda self, *_: None),
+            (lambda self, *of: [*map(*of)]),
+        )
+
+    monkeypatch.setattr(manager.multiprocessing, "get_context", lambda how: SimpleNamespace(Pool=Pool))
+    monkeypatch.setattr(manager.os, "listdir", lambda folder: ["thread"] * threads)
+    group = manager._File("toy/engine.py", (rule(),))
+    done = manager._edit_all(tree, [group] * files, jobs)
+    assert [b"# exact" in one.steps[-1] for one in done] == [True] * files
+    assert started == [jobs] * parallel and manager._shared is None
 
 
 def test_an_error_of_the_system_is_one_line(tree: Path, monkeypatch, capsys) -> None:

@@ -60,6 +60,20 @@ def test_a_file_that_is_no_python(tmp_path: Path) -> None:
         used(tree_of(tmp_path, "def f(:\n"))
 
 
+OPEN, GUARDED = "torch.maybe()\n", 'if hasattr(torch, "maybe"):\n    torch.maybe()\n'
+
+
+@pytest.mark.parametrize("uses", [[GUARDED, OPEN], [OPEN, GUARDED], [GUARDED, GUARDED]], ids=str)
+@pytest.mark.parametrize("files", [1, 2])
+def test_a_name_is_optional_if_every_use_of_it_is(tmp_path: Path, uses: list[str], files: int) -> None:
+    parts = uses if files == 2 else ["".join(uses)]
+    for number, part in enumerate(parts):
+        (tmp_path / f"part{number}.py").write_text("import torch\n" + part)
+    use = used(tmp_path)["torch.maybe"]
+    assert use.guarded == (OPEN not in uses)
+    assert use.place == ("part0.py:2" if uses[0] == OPEN else "part0.py:3")
+
+
 def test_what_is_missing_here_is_named(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     """In the whole release, and in what is new since an earlier one."""
     before = tree_of(tmp_path / "before", SOURCE)

@@ -331,7 +331,7 @@ def test_the_page_lists_all_rules_and_they_are_few() -> None:
     assert 0 < number <= 12
 
 
-def test_new_begins_a_rule_that_knows_its_source(tree: Path, tmp_path: Path, monkeypatch) -> None:
+def test_new_begins_a_rule_that_knows_its_source(tree: Path, tmp_path: Path, monkeypatch, capsys) -> None:
     package = tmp_path / "patches"
     (package / "toy").mkdir(parents=True)
     (package / "toy/__init__.py").touch()
@@ -344,6 +344,12 @@ def test_new_begins_a_rule_that_knows_its_source(tree: Path, tmp_path: Path, mon
     made = namespace["PATCH"]
     assert (made.id, made.symbol, made.fingerprints) == ("slow-speed", "Engine.speed", (fingerprint(SPEED),))
     assert made.expected == SPEED
+    monkeypatch.setattr(importlib.import_module("patches.__main__"), "discover", lambda name: (UPSTREAM, []))
+    words = ["new", "toy", str(tree), "toy/engine.py", "by_command", "--symbol", "Engine.speed"]
+    assert main(words) == 0
+    by_command = package / "toy/by_command.py"
+    assert capsys.readouterr().out == f"{by_command}\n"
+    assert by_command.read_text() == path.read_text().replace("slow-speed", "by-command")
     for arguments, text in [
         (("toy/engine.py", "Engine.speed", "slow_speed"), "exists already"),
         (("toy/engine.py", "Engine.gone", "other"), "has no function or class Engine.gone"),
