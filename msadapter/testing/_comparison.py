@@ -131,8 +131,12 @@ def _compare_tensors(actual, expected, at, options):
         rtol, atol = max(p[0] for p in pairs), max(p[1] for p in pairs)
     wide = root().complex128 if actual.dtype.is_complex or expected.dtype.is_complex else root().float64
     if not (rtol or atol):
-        if not bool((actual == expected.to(actual.device)).all()):
-            _fail(actual, expected.to(actual.device), actual != expected.to(actual.device), rtol, atol, at)
+        expected = expected.to(actual.device)
+        wrong = actual != expected
+        if options["equal_nan"]:
+            wrong = wrong & ~((actual != actual) & (expected != expected))
+        if bool(wrong.any()):
+            _fail(actual, expected, wrong, rtol, atol, at)
         return
     a, e = actual.to("cpu").to(wide), expected.to("cpu").to(wide)
     wrong = ~ops.isclose(a, e, rtol=rtol, atol=atol, equal_nan=options["equal_nan"])

@@ -17,6 +17,7 @@ def accepted(torch):
     check(1, 1.0, check_dtype=False)
     check({"a": x}, {"a": x.clone()})
     check(torch.tensor([float("nan")]), torch.tensor([float("nan")]), equal_nan=True)
+    check(torch.tensor([float("nan")]), torch.tensor([float("nan")]), rtol=0, atol=0, equal_nan=True)
     check(torch.tensor([float("inf")]), torch.tensor([float("inf")]))
     check(1 + 1e-8, 1.0)
     check(x.t(), x, check_stride=True)

@@ -1,6 +1,6 @@
 // Activation functions and their gradients. The operands are in the order of MindSpore's operators.
 #include "pointwise_math.h"
-#include "vec_math.h"
+#include "vec_functions.h"
 
 // The result is an expression of g, the gradient of the output (operand 0), and x (operand 1).
 #define MSA_GRAD_KERNEL(Name, Op, ...)                                                                         \
@@ -187,7 +187,7 @@ namespace {
 void elu(Call &c, double alpha, double scale, double input_scale) {
   unary_float(c, "elu_cpu", [=](auto x) {
     using T = decltype(x);
-    return x < 0 ? T(std::expm1(x * T(input_scale)) * T(alpha * scale)) : T(x * T(scale));
+    return x < 0 ? T(vec::expm1(x * T(input_scale)) * T(alpha * scale)) : T(x * T(scale));
   });
 }
 void elu_grad(Call &c, double alpha, double scale, double input_scale, bool is_result) {
@@ -199,7 +199,7 @@ void elu_grad(Call &c, double alpha, double scale, double input_scale, bool is_r
   } else {
     binary_float(c, "elu_backward_cpu", [=](auto g, auto x) {
       using T = decltype(g);
-      return x <= 0 ? T(g * T(input_scale * alpha * scale) * std::exp(x * T(input_scale))) : T(g * T(scale));
+      return x <= 0 ? T(g * T(input_scale * alpha * scale) * vec::exp(x * T(input_scale))) : T(g * T(scale));
     });
   }
 }
@@ -216,55 +216,29 @@ MSA_POINTWISE_KERNEL(ScaledEluGrad) { elu_grad(c, c.real(2), c.real(4), c.real(5
 MSA_POINTWISE_KERNEL(SeLUExt) { elu(c, kSeluAlpha, kSeluScale, 1); }
 MSA_POINTWISE_KERNEL(SeluGrad) { elu_grad(c, kSeluAlpha, kSeluScale, 1, true); }  // dy, result
 
-namespace {
-template <class T>
-T softplus(T x, T beta, T threshold) {
-  return x * beta > threshold ? x : std::log1p(std::exp(x * beta)) / beta;
-}
-template <class T>
-T mish(T x) {
-  return x * std::tanh(std::log1p(std::exp(x)));
-}
-template <class T>
-T mish_grad(T g, T x) {
-  const T s = T(1) / (T(1) + std::exp(-x)), t = std::tanh(std::log1p(std::exp(x)));
-  return g * (t + x * s * (T(1) - t * t));
-}
-template <class T>
-T log_sigmoid(T x) {
-  return std::min(T(0), x) - std::log1p(std::exp(-std::abs(x)));
-}
-template <class T>
-T log_sigmoid_grad(T g, T x) {
-  const T z = std::exp(-std::abs(x));
-  return x < 0 ? g * (T(1) - z / (T(1) + z)) : g * z / (T(1) + z);
-}
-}  // namespace
 MSA_POINTWISE_KERNEL(SoftplusExt) {  // input, beta, threshold
   const double beta = c.real(1), threshold = c.real(2);
   unary_float(c, "softplus_cpu", [=](auto x) {
     using T = decltype(x);
-    return softplus<T>(x, T(beta), T(threshold));
+    return vec::softplus(x, T(beta), T(threshold));
   });
 }
 MSA_POINTWISE_KERNEL(SoftplusGradExt) {  // dy, input, beta, threshold
   const double beta = c.real(2), threshold = c.real(3);
   binary_float(c, "softplus_backward_cpu", [=](auto g, auto x) {
     using T = decltype(g);
-    const T z = std::exp(x * T(beta));
+    const T z = vec::exp(x * T(beta));
     return x * T(beta) > T(threshold) ? g : T(g * z / (z + T(1)));
   });
 }
-MSA_UNARY_KERNEL(MishExt, FLOAT, "mish_cpu", mish(x))
-MSA_GRAD_KERNEL(MishGradExt, "mish_backward_cpu", mish_grad(g, x))
+MSA_UNARY_KERNEL(MishExt, FLOAT, "mish_cpu", vec::mish(x))
+MSA_GRAD_KERNEL(MishGradExt, "mish_backward_cpu", vec::mish_grad(g, x))
 MSA_POINTWISE_KERNEL(LogSigmoid) {  // input -> result, buffer exp(-|x|)
   const Tensor &a = c.in(0);
   Tensor o = c.out_pointwise(0, a.dtype, {&a}), buffer = c.out_pointwise(1, a.dtype, {&a});
-  MSA_COMPUTE_FLOAT(a.dtype, "log_sigmoid_cpu", (unary_pair<T, T, T>(o, buffer, a, [](T x, T *z) {
-                      *z = std::exp(-std::abs(x));
-                      return log_sigmoid(x);
-                    })));
+  MSA_COMPUTE_FLOAT(a.dtype, "log_sigmoid_cpu",
+                    (unary_pair<T, T, T>(o, buffer, a, [](T x, T *z) { return vec::log_sigmoid(x, z); })));
 }
-MSA_GRAD_KERNEL(LogSigmoidGrad, "log_sigmoid_backward_cpu", log_sigmoid_grad(g, x))  // dy, input, buffer
+MSA_GRAD_KERNEL(LogSigmoidGrad, "log_sigmoid_backward_cpu", vec::log_sigmoid_grad(g, x))  // dy, input, buffer
 
 }  // namespace msa

@@ -39,6 +39,38 @@ void unary(const Tensor &o, const Tensor &a, F f, int64_t grain = kGrain) {
       &f, grain);
 }
 
+// o[i] = near(a[i]) where |a[i]| is at most `limit`, and far(a[i]) elsewhere, for a function `near` that the compiler
+// vectorises and that is right up to the limit only. Few blocks have elements beyond it.
+template <class T, class N, class F>
+void unary_within(const Tensor &o, const Tensor &a, T limit, N near, F far, int64_t grain) {
+  struct Context {
+    T limit;
+    N near;
+    F far;
+  } context{limit, near, far};
+  const Tensor *t[] = {&o, &a};
+  const DType d[] = {dtype_of<T>::value, dtype_of<T>::value};
+  run_blocks(
+      2, 1, t, d,
+      [](char *const *p, int64_t n, const void *given) {
+        const Context c = *static_cast<const Context *>(given);
+        for (int64_t begin = 0; begin < n; begin += 256) {
+          T *po = reinterpret_cast<T *>(p[0]) + begin;
+          const T *pa = reinterpret_cast<const T *>(p[1]) + begin;
+          const int64_t m = std::min<int64_t>(256, n - begin);
+          int beyond = 0;
+          for (int64_t i = 0; i < m; ++i) beyond |= std::abs(pa[i]) > c.limit;
+          if (beyond) {
+            for (int64_t i = 0; i < m; ++i) po[i] = std::abs(pa[i]) > c.limit ? c.far(pa[i]) : c.near(pa[i]);
+            continue;
+          }
+#pragma GCC ivdep
+          for (int64_t i = 0; i < m; ++i) po[i] = c.near(pa[i]);
+        }
+      },
+      &context, grain);
+}
+
 // o[i] = f(a[i], b[i])
 template <class TO, class TA, class TB, class F>
 void binary(const Tensor &o, const Tensor &a, const Tensor &b, F f, int64_t grain = kGrain) {
@@ -88,6 +120,7 @@ void unary_pair(const Tensor &o1, const Tensor &o2, const Tensor &a, F f) {
         TO *po = reinterpret_cast<TO *>(p[0]);
         TP *pp = reinterpret_cast<TP *>(p[1]);
         const TA *pa = reinterpret_cast<const TA *>(p[2]);
+#pragma GCC ivdep
         for (int64_t i = 0; i < n; ++i) po[i] = fn(pa[i], &pp[i]);
       },
       &f);

@@ -1,5 +1,6 @@
 // Functions of two operands: powers, bits, integer theory, sign and neighbour functions.
 #include "pointwise_math.h"
+#include "vec_functions.h"
 
 namespace msa {
 namespace {
@@ -14,9 +15,11 @@ int64_t int_power(int64_t base, int64_t e) {
   return static_cast<int64_t>(r);
 }
 template <class T>
-T power(T x, T y) {
+MSA_INLINE T power(T x, T y) {
   if constexpr (std::is_integral_v<T>)
     return int_power(x, y);
+  else if constexpr (std::is_same_v<T, float>)
+    return vec::pow(x, y);
   else
     return std::pow(x, y);
 }
@@ -58,9 +61,8 @@ bool single_exponent(const Tensor &b, double *value) {
 // log(e^a + e^b) without overflow. logaddexp2 is the same with base 2.
 template <class T>
 T logaddexp(T a, T b) {
-  if (std::isinf(a) && a == b) return a;
-  const T m = a > b || a != a ? a : b;
-  return m + std::log1p(std::exp(-std::abs(a - b)));
+  const T m = a > b || a != a ? a : b, y = m + vec::log1p(vec::exp(-vec::abs(a - b)));
+  return a == b && vec::abs(a) == vec::kInfinity<T> ? a : y;
 }
 template <class R>
 std::complex<R> logaddexp(std::complex<R> a, std::complex<R> b) {
@@ -79,9 +81,9 @@ std::complex<R> logaddexp(std::complex<R> a, std::complex<R> b) {
 }
 template <class T>
 T logaddexp2(T a, T b) {
-  if (std::isinf(a) && a == b) return a;
   const T m = a > b || a != a ? a : b;
-  return m + std::log1p(std::exp2(-std::abs(a - b))) * T(1.44269504088896340736);
+  const T y = m + vec::log1p(vec::exp2(-vec::abs(a - b))) * T(1.44269504088896340736);
+  return a == b && vec::abs(a) == vec::kInfinity<T> ? a : y;
 }
 
 uint64_t magnitude(int64_t x) { return x < 0 ? 0 - static_cast<uint64_t>(x) : static_cast<uint64_t>(x); }
@@ -161,10 +163,10 @@ MSA_KERNEL_ALIAS(PowTensorScalar, Pow)
 MSA_KERNEL_ALIAS(PowScalarTensor, Pow)
 
 MSA_POINTWISE_KERNEL(Atan2Ext) {
-  float_binary(c, "atan2_cpu", [](auto y, auto x) { return std::atan2(y, x); });
+  float_binary(c, "atan2_cpu", [](auto y, auto x) { return vec::atan2(y, x); });
 }
 MSA_KERNEL_ALIAS(Atan2, Atan2Ext)
-MSA_BINARY_KERNEL(Hypot, FLOAT, "hypot_cpu", std::hypot(x, y))
+MSA_BINARY_KERNEL(Hypot, FLOAT, "hypot_cpu", vec::hypot(x, y))
 MSA_POINTWISE_KERNEL(CopySign) {
   float_binary(c, "copysign_cpu", [](auto x, auto y) { return std::copysign(x, y); }, kGrain);
 }
@@ -196,7 +198,8 @@ void times_log16(const Tensor &o, const Two &p, F log) {
   binary<float, float, float>(
       o, p.a, p.b,
       [log](float x, float y) {
-        return y != y ? y : x == 0 ? 0.f : x * static_cast<float>(E(static_cast<float>(log(y))));
+        const float l = E(static_cast<float>(log(y)));
+        return y != y ? y : x == 0 ? 0.f : x * l;
       },
       kCostlyGrain);
 }
@@ -214,19 +217,21 @@ bool times_log_reduced(Call &c, F log) {
 }
 
 MSA_POINTWISE_KERNEL(Xlogy) {
-  if (times_log_reduced(c, [](float y) { return std::log(y); })) return;
+  if (times_log_reduced(c, [](float y) { return vec::log(y); })) return;
   float_binary(c, "xlogy_cpu", [](auto x, auto y) {
     using T = decltype(x);
-    return y != y ? y : x == 0 ? T(0) : T(x * std::log(y));
+    const T l = vec::log(y);
+    return y != y ? y : x == 0 ? T(0) : x * l;
   });
 }
 MSA_KERNEL_ALIAS(XLogYScalarOther, Xlogy)
 MSA_KERNEL_ALIAS(XLogYScalarSelf, Xlogy)
 MSA_POINTWISE_KERNEL(Xlog1py) {
-  if (times_log_reduced(c, [](float y) { return std::log1p(y); })) return;
+  if (times_log_reduced(c, [](float y) { return vec::log1p(y); })) return;
   float_binary(c, "xlog1py_cpu", [](auto x, auto y) {
     using T = decltype(x);
-    return y != y ? y : x == 0 ? T(0) : T(x * std::log1p(y));
+    const T l = vec::log1p(y);
+    return y != y ? y : x == 0 ? T(0) : x * l;
   });
 }
 

@@ -1,6 +1,6 @@
 // Elementary functions of one operand.
 #include "pointwise_math.h"
-#include "vec_math.h"
+#include "vec_functions.h"
 
 // A kernel with one expression for float types and another one for complex types.
 #define MSA_REAL_COMPLEX_KERNEL(Name, Op, Grain, Real, Complex) \
@@ -9,6 +9,20 @@
       MSA_UNARY_GRAIN_BODY(kCostlyGrain, COMPLEX, Op, Complex); \
     else                                                        \
       MSA_UNARY_GRAIN_BODY(Grain, FLOAT, Op, Real);             \
+  }
+// A kernel for sin, cos or tan.
+#define MSA_CIRCULAR_KERNEL(Name, Op, Function)                                                 \
+  MSA_POINTWISE_KERNEL(Name) {                                                                  \
+    const Tensor &a_ = c.in(0);                                                                 \
+    if (is_complex(a_.dtype)) {                                                                 \
+      MSA_UNARY_GRAIN_BODY(kCostlyGrain, COMPLEX, Op, std::Function(x));                        \
+      return;                                                                                   \
+    }                                                                                           \
+    Tensor o_ = c.out_pointwise(0, a_.dtype, {&a_});                                            \
+    MSA_COMPUTE_FLOAT(a_.dtype, Op,                                                             \
+                      (unary_within<T>(                                                         \
+                          o_, a_, T(vec::kCircularLimit), [](T x) { return vec::Function(x); }, \
+                          [](T x) { return std::Function(x); }, kMediumGrain)));                \
   }
 
 namespace msa {
@@ -84,28 +98,39 @@ MSA_POINTWISE_KERNEL(Rsqrt) {
 }
 MSA_UNARY_KERNEL(Erf, FLOAT, "erf_vml_cpu", vec::erf(x))
 
-MSA_REAL_COMPLEX_KERNEL(Exp2, "exp2", kCostlyGrain, std::exp2(x), std::exp(x *T(0.69314718055994530942)))
-MSA_REAL_COMPLEX_KERNEL(Expm1, "expm1_vml_cpu", kCostlyGrain, std::expm1(x), expm1_of(x))
-MSA_REAL_COMPLEX_KERNEL(Log2, "log2_vml_cpu", kCostlyGrain, std::log2(x), log2_of(x))
-MSA_REAL_COMPLEX_KERNEL(Log10, "log10_vml_cpu", kCostlyGrain, std::log10(x), std::log10(x))
-MSA_REAL_COMPLEX_KERNEL(Log1p, "log1p_vml_cpu", kCostlyGrain, std::log1p(x), log1p_of(x))
-MSA_REAL_COMPLEX_KERNEL(Sin, "sin_vml_cpu", kCostlyGrain, std::sin(x), std::sin(x))
-MSA_REAL_COMPLEX_KERNEL(Cos, "cos_vml_cpu", kCostlyGrain, std::cos(x), std::cos(x))
-MSA_REAL_COMPLEX_KERNEL(Tan, "tan_vml_cpu", kCostlyGrain, std::tan(x), std::tan(x))
-MSA_REAL_COMPLEX_KERNEL(AsinExt, "asin_vml_cpu", kCostlyGrain, std::asin(x), std::asin(x))
+MSA_REAL_COMPLEX_KERNEL(Exp2, "exp2", kMediumGrain, vec::exp2(x), std::exp(x *T(0.69314718055994530942)))
+MSA_REAL_COMPLEX_KERNEL(Expm1, "expm1_vml_cpu", kMediumGrain, vec::expm1(x), expm1_of(x))
+MSA_REAL_COMPLEX_KERNEL(Log2, "log2_vml_cpu", kMediumGrain, vec::log2(x), log2_of(x))
+MSA_REAL_COMPLEX_KERNEL(Log10, "log10_vml_cpu", kMediumGrain, vec::log10(x), std::log10(x))
+MSA_REAL_COMPLEX_KERNEL(Log1p, "log1p_vml_cpu", kMediumGrain, vec::log1p(x), log1p_of(x))
+MSA_CIRCULAR_KERNEL(Sin, "sin_vml_cpu", sin)
+MSA_CIRCULAR_KERNEL(Cos, "cos_vml_cpu", cos)
+MSA_CIRCULAR_KERNEL(Tan, "tan_vml_cpu", tan)
+MSA_REAL_COMPLEX_KERNEL(AsinExt, "asin_vml_cpu", kMediumGrain, vec::asin(x), std::asin(x))
 MSA_KERNEL_ALIAS(Asin, AsinExt)
-MSA_REAL_COMPLEX_KERNEL(AcosExt, "acos_vml_cpu", kCostlyGrain, std::acos(x), std::acos(x))
+MSA_REAL_COMPLEX_KERNEL(AcosExt, "acos_vml_cpu", kMediumGrain, vec::acos(x), std::acos(x))
 MSA_KERNEL_ALIAS(ACos, AcosExt)
-MSA_REAL_COMPLEX_KERNEL(AtanExt, "atan_vml_cpu", kCostlyGrain, std::atan(x), std::atan(x))
+MSA_REAL_COMPLEX_KERNEL(AtanExt, "atan_vml_cpu", kMediumGrain, vec::atan(x), std::atan(x))
 MSA_KERNEL_ALIAS(Atan, AtanExt)
-MSA_REAL_COMPLEX_KERNEL(Sinh, "sinh_vml_cpu", kCostlyGrain, std::sinh(x), std::sinh(x))
-MSA_REAL_COMPLEX_KERNEL(Cosh, "cosh_vml_cpu", kCostlyGrain, std::cosh(x), std::cosh(x))
-MSA_REAL_COMPLEX_KERNEL(AsinhExt, "asinh_vml_cpu", kCostlyGrain, std::asinh(x), std::asinh(x))
+MSA_REAL_COMPLEX_KERNEL(Sinh, "sinh_vml_cpu", kMediumGrain, vec::sinh(x), std::sinh(x))
+MSA_REAL_COMPLEX_KERNEL(Cosh, "cosh_vml_cpu", kMediumGrain, vec::cosh(x), std::cosh(x))
+MSA_REAL_COMPLEX_KERNEL(AsinhExt, "asinh_vml_cpu", kMediumGrain, vec::asinh(x), std::asinh(x))
 MSA_KERNEL_ALIAS(Asinh, AsinhExt)
-MSA_REAL_COMPLEX_KERNEL(AcoshExt, "acosh_vml_cpu", kCostlyGrain, std::acosh(x), std::acosh(x))
+MSA_REAL_COMPLEX_KERNEL(AcoshExt, "acosh_vml_cpu", kMediumGrain, vec::acosh(x), std::acosh(x))
 MSA_KERNEL_ALIAS(Acosh, AcoshExt)
-MSA_REAL_COMPLEX_KERNEL(Atanh, "atanh_vml_cpu", kCostlyGrain, std::atanh(x), std::atanh(x))
-MSA_COSTLY_KERNEL(Sinc, FLOAT_COMPLEX, "sinc_cpu", sinc_of(x))
+MSA_REAL_COMPLEX_KERNEL(Atanh, "atanh_vml_cpu", kMediumGrain, vec::atanh(x), std::atanh(x))
+MSA_POINTWISE_KERNEL(Sinc) {
+  const Tensor &a = c.in(0);
+  Tensor o = c.out_pointwise(0, a.dtype, {&a});
+  if (is_complex(a.dtype)) {
+    MSA_COMPUTE_COMPLEX(a.dtype, "sinc_cpu", (unary<T, T>(o, a, [](T x) { return sinc_of(x); }, kCostlyGrain)));
+    return;
+  }
+  MSA_COMPUTE_FLOAT(a.dtype, "sinc_cpu",
+                    (unary_within<T>(
+                        o, a, T(vec::kCircularLimit / 4), [](T x) { return vec::sinc(x); },
+                        [](T x) { return sinc_of(x); }, kMediumGrain)));
+}
 MSA_COSTLY_KERNEL(Erfc, FLOAT, "erfc_vml_cpu", std::erfc(x))
 
 // ---- rounding

@@ -1,102 +1,198 @@
-// Float functions without branches, so that the compiler can vectorise loops that call them. Their errors are at most
-// about 2 units in the last place. Infinities, NaN, signed zeros and results below the smallest normal number are those
-// of the C library. The polynomials are minimax approximations that were fitted for this project on the given
-// intervals. The overloads for double call the C library.
+// Functions of float and double without branches, so that the compiler can vectorise loops that call them. Their errors
+// are at most about 2 units in the last place. Infinities, NaN, signed zeros and results below the smallest normal
+// number are those of the C library. The polynomials are minimax approximations that were fitted for this project on
+// the given intervals. vec_functions.h has the less frequent functions.
 #pragma once
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 
+#define MSA_INLINE inline __attribute__((always_inline))
+
 namespace msa::vec {
 
-// The bits of a number are unsigned, because the bits of NaN and of numbers out of range make sums and shifts wrap
-// round.
-inline uint32_t bits_of(float x) {
-  uint32_t i;
-  std::memcpy(&i, &x, 4);
+// The parts of a floating point number. Its bits are unsigned, because the bits of NaN and of numbers out of range make
+// sums and shifts wrap round.
+template <class T>
+struct Parts;
+template <>
+struct Parts<float> {
+  using U = uint32_t;
+  using I = int32_t;
+  static constexpr int kDigits = 23;
+  static constexpr U kOne = 0x3f800000, kSign = 0x80000000, kSqrtHalf = 0x3f3504f3;
+  // x + kRound has the integer nearest to x in its low bits
+  static constexpr float kRound = 12582912.f, kTwoToDigits = 8388608.f, kSmallest = 1.17549435e-38f;
+};
+template <>
+struct Parts<double> {
+  using U = uint64_t;
+  using I = int64_t;
+  static constexpr int kDigits = 52;
+  static constexpr U kOne = 0x3ff0000000000000, kSign = 0x8000000000000000, kSqrtHalf = 0x3fe6a09e667f3bcd;
+  static constexpr double kRound = 6755399441055744., kTwoToDigits = 4503599627370496.,
+                          kSmallest = 2.2250738585072014e-308;
+};
+
+template <class T>
+MSA_INLINE typename Parts<T>::U bits_of(T x) {
+  typename Parts<T>::U i;
+  std::memcpy(&i, &x, sizeof(T));
   return i;
 }
-inline float float_of(uint32_t i) {
+MSA_INLINE float number_of(uint32_t i) {
   float x;
   std::memcpy(&x, &i, 4);
   return x;
 }
-inline float copysign(float magnitude, float sign) {
-  return float_of((bits_of(magnitude) & 0x7fffffff) | (bits_of(sign) & 0x80000000));
+MSA_INLINE double number_of(uint64_t i) {
+  double x;
+  std::memcpy(&x, &i, 8);
+  return x;
 }
-inline float abs(float x) { return float_of(bits_of(x) & 0x7fffffff); }
+template <class T>
+MSA_INLINE T abs(T x) {
+  return number_of(bits_of(x) & ~Parts<T>::kSign);
+}
+template <class T>
+MSA_INLINE T copysign(T magnitude, T sign) {
+  return number_of((bits_of(magnitude) & ~Parts<T>::kSign) | (bits_of(sign) & Parts<T>::kSign));
+}
+MSA_INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+MSA_INLINE double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+MSA_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
+MSA_INLINE double sqrt(double x) { return __builtin_sqrt(x); }
 
-// For x = n ln2 + r with |r| <= ln2/2, returns exp(r). The low bits of `shifted` receive n.
-inline float exp_reduced(float x, float *shifted) {
-  *shifted = __builtin_fmaf(x, 1.44269504f, 12582912.f);
-  const float n = *shifted - 12582912.f;
-  float r = __builtin_fmaf(n, -0.693359375f, x);
-  r = __builtin_fmaf(n, 2.12194440e-4f, r);
-  float p = 1.991937764e-4f;
-  p = __builtin_fmaf(p, r, 1.394722497e-3f);
-  p = __builtin_fmaf(p, r, 8.333262643e-3f);
-  p = __builtin_fmaf(p, r, 4.166625375e-2f);
-  p = __builtin_fmaf(p, r, 1.666666687e-1f);
-  p = __builtin_fmaf(p, r, 5.000000083e-1f);
-  return __builtin_fmaf(p, r * r, r) + 1.f;
+// The polynomial with these coefficients, of which the one of the highest power comes first.
+template <class T>
+MSA_INLINE T polynomial(T, T sum) {
+  return sum;
+}
+template <class T, class... More>
+MSA_INLINE T polynomial(T x, T sum, T next, More... more) {
+  return polynomial(x, fma(sum, x, next), more...);
+}
+// A polynomial of each type.
+#define MSA_POLYNOMIAL(Name, Single, Double)                   \
+  MSA_INLINE float Name(float x) { return polynomial Single; } \
+  MSA_INLINE double Name(double x) { return polynomial Double; }
+
+// (exp(r) - 1 - r) / r^2 for |r| <= ln2/2
+MSA_POLYNOMIAL(exp_tail,
+               (x, 1.991937764e-4f, 1.394722497e-3f, 8.333262643e-3f, 4.166625375e-2f, 1.666666687e-1f,
+                5.000000083e-1f),
+               (x, 2.09216819142945105e-09, 2.51053130444216695e-08, 2.75572526402217172e-07, 2.75572551691274699e-06,
+                2.48015873476190835e-05, 1.98412698750031086e-04, 1.38888888888742809e-03, 8.33333333332608207e-03,
+                4.16666666666666852e-02, 1.66666666666666713e-01, 5.00000000000000000e-01))
+// (tanh(r) / r - 1) / x for x = r^2 and |r| <= 0.625
+MSA_POLYNOMIAL(tanh_tail, (x, -5.717495653e-3f, 2.065104299e-2f, -5.374366036e-2f, 1.333149365e-1f, -3.333328404e-1f),
+               (x, 6.05015005212049952e-06, -3.02058660416449392e-05, 9.15782998535362436e-05, -2.37023981513559336e-04,
+                5.89456616162983079e-04, -1.45572720922400333e-03, 3.59211422236135371e-03, -8.86323433874860664e-03,
+                2.18694884706990209e-02, -5.39682539661494459e-02, 1.33333333333299608e-01, -3.33333333333333148e-01))
+
+// ln2 in two parts, of which the first one has few bits, so that its products with exponents are exact.
+template <class T>
+constexpr T kLn2High = sizeof(T) == 4 ? T(0.693359375) : T(6.93147180369123816490e-01);
+template <class T>
+constexpr T kLn2Rest = sizeof(T) == 4 ? T(-2.12194440e-4) : T(1.90821492927058770002e-10);
+
+// For x = n ln2 + r with |r| <= ln2/2, returns exp(r) - 1. The low bits of `shifted` receive n.
+template <class T>
+MSA_INLINE T expm1_reduced(T x, T *shifted) {
+  *shifted = fma(x, T(1.44269504088896339), Parts<T>::kRound);
+  const T n = *shifted - Parts<T>::kRound, r = fma(n, -kLn2Rest<T>, fma(n, -kLn2High<T>, x));
+  return fma(exp_tail(r), r * r, r);
+}
+// n, from the number that expm1_reduced() gives
+template <class T>
+MSA_INLINE typename Parts<T>::I exponent_of(T shifted) {
+  return static_cast<typename Parts<T>::I>(bits_of(shifted) - bits_of(Parts<T>::kRound));
 }
 
-// 2^n for n in [-126, 127].
-inline float power_of_two(int32_t n) { return float_of(static_cast<uint32_t>(n + 127) << 23); }
+// 2^n for the exponents n of normal numbers.
+template <class T>
+MSA_INLINE T power_of_two(typename Parts<T>::I n) {
+  return number_of((static_cast<typename Parts<T>::U>(n) << Parts<T>::kDigits) + Parts<T>::kOne);
+}
+// x 2^n. 2^n is multiplied in two factors, so that results below the smallest normal number are right.
+template <class T>
+MSA_INLINE T scaled(T x, typename Parts<T>::I n) {
+  const auto half = n >> 1;
+  return x * power_of_two<T>(half) * power_of_two<T>(n - half);
+}
+template <class T>
+MSA_INLINE T between(T x, T low, T high) {  // NaN stays NaN
+  const T y = x < low ? low : x;
+  return y > high ? high : y;
+}
 
-// exp(x) = exp(r) 2^n. 2^n is multiplied in two factors, so that results below the smallest normal number are right.
-inline float exp(float x) {
-  float z = x < -104.f ? -104.f : x, shifted;
-  z = z > 89.f ? 89.f : z;
-  const float p = exp_reduced(z, &shifted);
-  const int32_t e = static_cast<int32_t>(bits_of(shifted) - 0x4b400000), half = e >> 1;
-  return p * power_of_two(half) * power_of_two(e - half);
+template <class T>
+MSA_INLINE T exp(T x) {
+  T shifted;
+  const T q = expm1_reduced(sizeof(T) == 4 ? between(x, T(-104), T(89)) : between(x, T(-746), T(710)), &shifted);
+  return scaled(q + T(1), exponent_of(shifted));
 }
 
 // exp(x) for x in [-87, 0], where neither overflow nor underflow can occur.
-inline float exp_negative(float x) {
+MSA_INLINE float exp_negative(float x) {
   float shifted;
-  const float p = exp_reduced(x, &shifted);
-  return float_of(bits_of(p) + (bits_of(shifted) << 23));
+  const float p = expm1_reduced(x, &shifted) + 1.f;
+  return number_of(bits_of(p) + (bits_of(shifted) << 23));
 }
 
-// log(x) = e ln2 + log(m) for x = 2^e m with m in [sqrt(1/2), sqrt(2)).
-inline float log(float x) {
-  const bool denormal = x < 1.17549435e-38f;
-  const float scaled = denormal ? x * 8388608.f : x;
-  const uint32_t i = bits_of(scaled);
-  const int32_t e = static_cast<int32_t>(i - 0x3f3504f3) >> 23;
-  const float n = static_cast<float>(e) + (denormal ? -23.f : 0.f);
-  const float f = float_of(i - static_cast<uint32_t>(e) * 8388608) - 1.f, s = f * f;
-  float p = 6.917983163e-2f;
-  p = __builtin_fmaf(p, f, -1.177966695e-1f);
-  p = __builtin_fmaf(p, f, 1.186603552e-1f);
-  p = __builtin_fmaf(p, f, -1.238579856e-1f);
-  p = __builtin_fmaf(p, f, 1.421991855e-1f);
-  p = __builtin_fmaf(p, f, -1.666919744e-1f);
-  p = __builtin_fmaf(p, f, 2.000215141e-1f);
-  p = __builtin_fmaf(p, f, -2.499998688e-1f);
-  p = __builtin_fmaf(p, f, 3.333331183e-1f);
-  float y = p * f * s;
-  y = __builtin_fmaf(n, -2.12194440e-4f, y);
-  y = __builtin_fmaf(-0.5f, s, y);
-  y = __builtin_fmaf(n, 0.693359375f, f + y);
-  y = x == 0.f ? -INFINITY : y;
-  y = x < 0.f ? NAN : y;
-  return x < INFINITY ? y : x;  // +inf and NaN pass through
+// Returns f for x = 2^n (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)).
+template <class T>
+MSA_INLINE T log_reduced(T x, T *n) {
+  using P = Parts<T>;
+  const bool denormal = x < P::kSmallest;
+  const auto i = bits_of(denormal ? x * P::kTwoToDigits : x);
+  const auto exponent = (i + (P::kOne - P::kSqrtHalf)) >> P::kDigits;  // with its bias
+  const T zero = P::kTwoToDigits + T(P::kOne >> P::kDigits);
+  *n = number_of(exponent | bits_of(P::kTwoToDigits)) - (denormal ? zero + T(P::kDigits) : zero);
+  return number_of(i - (exponent << P::kDigits) + P::kOne) - T(1);
+}
+// log(1 + f) - f without its two largest terms for float, log(1 + f) = f - (f^2/2 - s (f^2/2 + R)) for double, where s
+// is f / (2 + f) and R a polynomial of s^2.
+MSA_INLINE float log_rest(float f) {
+  return polynomial(f, 6.917983163e-2f, -1.177966695e-1f, 1.186603552e-1f, -1.238579856e-1f, 1.421991855e-1f,
+                    -1.666919744e-1f, 2.000215141e-1f, -2.499998688e-1f, 3.333331183e-1f) *
+         f * (f * f);
+}
+MSA_INLINE double log_rest(double f) {
+  const double s = f / (2. + f), z = s * s;
+  const double r =
+      2. * z *
+      polynomial(z, 7.40623272001045552e-02, 7.65624244570795448e-02, 9.09181099797534004e-02, 1.11110987679836390e-01,
+                 1.42857143758677918e-01, 1.99999999996881811e-01, 3.33333333333336979e-01);
+  return s * fma(0.5 * f, f, r);
+}
+// n ln2 + log(1 + f)
+template <class T>
+MSA_INLINE T log_sum(T n, T f) {
+  const T y = fma(T(-0.5), f * f, fma(n, kLn2Rest<T>, log_rest(f)));
+  return fma(n, kLn2High<T>, f + y);
+}
+// The logarithm of x, for which y was computed, also for 0, negative numbers, infinity and NaN.
+template <class T>
+MSA_INLINE T log_of_special(T x, T y) {
+  y = x == T(0) ? T(-INFINITY) : y;
+  y = x < T(0) ? T(NAN) : y;
+  return x < T(INFINITY) ? y : x;
+}
+template <class T>
+MSA_INLINE T log(T x) {
+  T n;
+  const T f = log_reduced(x, &n);
+  return log_of_special(x, log_sum(n, f));
 }
 
 // An odd polynomial for |x| < 0.625, and 1 - 2 / (exp(2|x|) + 1) above.
-inline float tanh(float x) {
-  const float a = abs(x), z = x * x;
-  float p = -5.717495653e-3f;
-  p = __builtin_fmaf(p, z, 2.065104299e-2f);
-  p = __builtin_fmaf(p, z, -5.374366036e-2f);
-  p = __builtin_fmaf(p, z, 1.333149365e-1f);
-  p = __builtin_fmaf(p, z, -3.333328404e-1f);
-  const float small = __builtin_fmaf(p * z, a, a);
-  const float large = 1.f - 2.f / (exp(2.f * a) + 1.f);
-  return copysign(a < 0.625f ? small : large, x);
+template <class T>
+MSA_INLINE T tanh(T x) {
+  const T a = abs(x), z = x * x;
+  const T small = fma(tanh_tail(z) * z, a, a);
+  const T large = T(1) - T(2) / (exp(T(2) * a) + T(1));
+  return copysign(a < T(0.625) ? small : large, x);
 }
 
 // An odd polynomial for |x| < 0.93, and 1 - exp(|x| q(|x|)) above, where q approximates log(erfc(t)) / t.
@@ -122,16 +218,11 @@ inline float erf(float x) {
   return a < 0.93f ? small : (x != x ? x : large);
 }
 
-inline float sigmoid(float x) { return 1.f / (1.f + exp(-x)); }
-inline float sqrt(float x) { return __builtin_sqrtf(x); }
-
-inline double abs(double x) { return std::fabs(x); }
-inline double exp(double x) { return std::exp(x); }
-inline double log(double x) { return std::log(x); }
-inline double tanh(double x) { return std::tanh(x); }
+template <class T>
+MSA_INLINE T sigmoid(T x) {
+  return T(1) / (T(1) + exp(-x));
+}
 inline double erf(double x) { return std::erf(x); }
-inline double sigmoid(double x) { return 1. / (1. + std::exp(-x)); }
-inline double sqrt(double x) { return std::sqrt(x); }
 
 constexpr double kSqrtHalf = 0.70710678118654752440;
 constexpr double kInvSqrt2Pi = 0.39894228040143267794;
@@ -159,7 +250,7 @@ inline float normal_cdf(float x, float *density) {
   return x > 0.f ? 1.f - below : below;
 }
 inline double normal_cdf(double x, double *density) {
-  *density = std::exp(-0.5 * x * x);
+  *density = exp(-0.5 * x * x);
   return 0.5 * (1. + std::erf(x * kSqrtHalf));
 }
 

@@ -63,6 +63,30 @@ _SPECIAL = [
     "sinc",
     "logit",
     "angle",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "sinh",
+    "cosh",
+    "acosh",
+    "atanh",
+    "nn.functional.softplus",
+    "nn.functional.mish",
+    "nn.functional.elu",
+    "nn.functional.selu",
+    "nn.functional.celu",
+    "nn.functional.logsigmoid",
+    "nn.functional.silu",
+]
+# their gradients at special values
+_SPECIAL_GRADIENTS = [
+    "nn.functional.softplus",
+    "nn.functional.mish",
+    "nn.functional.elu",
+    "nn.functional.selu",
+    "nn.functional.celu",
+    "nn.functional.logsigmoid",
 ]
 _SECOND = [
     "exp",
@@ -86,6 +110,11 @@ _SECOND = [
 ]
 
 CASES = [f"torch.{name}(s)" for name in _SPECIAL]
+CASES += [f"grad(torch.{name}, s)" for name in _SPECIAL_GRADIENTS]
+CASES += [
+    f"torch.{name}(s, s.flip(0))" for name in ("pow", "atan2", "hypot", "xlogy", "logaddexp", "logaddexp2")
+]
+CASES += [f"torch.{name}(s, s.view(-1, 1))" for name in ("pow", "atan2", "hypot", "logaddexp")]
 CASES += [f"grad2(torch.{name}, torch.linspace(0.3, 1.9, 5))" for name in _SECOND]
 CASES += [
     "grad2(lambda v: torch.nn.functional.gelu(v, approximate='tanh'), torch.linspace(-2, 2, 5))",

@@ -1,0 +1,296 @@
+// Elementary functions of float and double without branches, so that the compiler vectorises loops that call them, for
+// every instruction set that it knows. One body serves both types; only polynomials and constants differ. The errors
+// are below 2 units in the last place, and infinities, NaN, signed zeros and numbers below the smallest normal one are
+// treated as in the C library (tests/ops/test_vector_functions.py). The polynomials are minimax approximations that
+// were fitted for this project. vec_math.h has the other functions.
+#pragma once
+#include <limits>
+#include <type_traits>
+
+#include "vec_math.h"
+
+namespace msa::vec {
+
+template <class T>
+constexpr bool is_single = std::is_same_v<T, float>;
+
+template <class T>
+constexpr T kInfinity = std::numeric_limits<T>::infinity();
+template <class T>
+constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
+
+// A constant of both types: a sum of two or three numbers, of which the first ones may have few bits.
+#define MSA_CONSTANT(Name, Single, Double) \
+  template <class T>                       \
+  constexpr T Name = is_single<T> ? T(Single) : T(Double)
+MSA_CONSTANT(kHalfPi, 1.57079637e+0, 1.57079632679489656e+00);
+MSA_CONSTANT(kHalfPi2, -4.37113883e-8, 6.12323399573676604e-17);
+MSA_CONSTANT(kHalfPi3, -1.71512451e-15, -1.49738490485916983e-33);
+MSA_CONSTANT(kLog10Of2, 0.301025390625, 3.01029995663611771306e-01);
+MSA_CONSTANT(kLog10Of2Low, 4.60503907e-6, 3.69423907715893078616e-13);
+MSA_CONSTANT(kLog2E, 1.44269502e+0, 1.44269504088896339e+00);
+MSA_CONSTANT(kLog2ELow, 1.92596303e-8, 2.03552737409310331e-17);
+MSA_CONSTANT(kLog10E, 4.34294492e-1, 4.34294481903251817e-01);
+MSA_CONSTANT(kLog10ELow, -1.01030519e-8, 1.09831965021676507e-17);
+MSA_CONSTANT(kLn2, 6.93147182e-1, 6.93147180559945286e-01);
+MSA_CONSTANT(kLn2Low, -1.90465421e-9, 2.31904681384629956e-17);
+MSA_CONSTANT(kFar, 1e9, 1e18);  // beyond it, 1 + x is x, and the square of x is no infinity
+#undef MSA_CONSTANT
+
+// (sin(r) / r - 1) / x and (cos(r) - 1 + x / 2) / x^2 for x = r^2 and |r| <= pi/4
+MSA_POLYNOMIAL(sin_tail, (x, 2.832510063e-06f, -1.985306444e-04f, 8.333379403e-03f, -1.666666716e-01f),
+               (x, -7.38947134975623354e-13, 1.60543116959076330e-10, -2.50520709236636118e-08, 2.75573190739852345e-06,
+                -1.98412698409624726e-04, 8.33333333333304178e-03, -1.66666666666666657e-01))
+MSA_POLYNOMIAL(cos_tail, (x, 2.443067024e-05f, -1.388730132e-03f, 4.166664556e-02f),
+               (x, 4.57955647977235507e-14, -1.14665851862466053e-11, 2.08767197635624729e-09, -2.75573190519776583e-07,
+                2.48015873011648828e-05, -1.38888888888883777e-03, 4.16666666666666644e-02))
+// (f(r) / r - 1) / x for x = r^2: asin for |r| <= 1/2, atan and sinh for |r| <= 1
+MSA_POLYNOMIAL(asin_tail, (x, 4.215839878e-02f, 2.418474108e-02f, 4.546915367e-02f, 7.495309412e-02f, 1.666675210e-01f),
+               (x, 3.19296314881531915e-02, -1.62365357825798029e-02, 1.95299646893269084e-02, 6.52877495060219179e-03,
+                1.21688770030641599e-02, 1.38852866308517738e-02, 1.73597010711911831e-02, 2.23717581598036341e-02,
+                3.03819591373262893e-02, 4.46428568282543833e-02, 7.50000000033712033e-02, 1.66666666666654084e-01))
+MSA_POLYNOMIAL(atan_tail,
+               (x, -1.784404623e-03f, 1.087364648e-02f, -3.110262007e-02f, 5.788423121e-02f, -8.399369568e-02f,
+                1.095088571e-01f, -1.426401585e-01f, 1.999852955e-01f, -3.333329856e-01f),
+               (x, 1.32302512009687908e-05, -1.52213423333726283e-04, 8.31569107203481653e-04, -2.88563356064188911e-03,
+                7.19792588359423249e-03, -1.39026244221683790e-02, 2.19871133483651067e-02, -2.99057635120400130e-02,
+                3.66431615536213853e-02, -4.21924322385473435e-02, 4.72234806255174971e-02, -5.25352664525245636e-02,
+                5.88052976711902348e-02, -6.66640441474804918e-02, 7.69227988765837645e-02, -9.09090700767419130e-02,
+                1.11111110073341249e-01, -1.42857142825878053e-01, 1.99999999999517453e-01, -3.33333333333330706e-01))
+MSA_POLYNOMIAL(sinh_tail, (x, 2.782213187e-06f, 1.984289556e-04f, 8.333310485e-03f, 1.666666716e-01f),
+               (x, 7.77660528188030761e-13, 1.60566590779700630e-10, 2.50521309992373530e-08, 2.75573191067556856e-06,
+                1.98412698415934105e-04, 8.33333333333291168e-03, 1.66666666666666685e-01))
+
+// ---------------------------------------------------------------- circular functions
+// sin, cos and tan are right for |x| up to this number. For larger ones, call the C library (unary_within()).
+constexpr double kCircularLimit = 2e4;
+
+// |x| = quadrant pi/2 + (hi + lo) with |hi| <= pi/4
+template <class T>
+struct Angle {
+  T hi, lo;
+  typename Parts<T>::U quadrant;
+};
+template <class T>
+MSA_INLINE Angle<T> angle_of(T x) {
+  const T a = abs(x), shifted = fma(a, T(0.63661977236758134308), Parts<T>::kRound), n = shifted - Parts<T>::kRound;
+  const T rest = fma(-n, kHalfPi<T>, a);  // exact
+  const T second = n * kHalfPi2<T>, second_low = fma(n, kHalfPi2<T>, -second), hi = rest - second;
+  return {hi, fma(-n, kHalfPi3<T>, (rest - hi) - second - second_low), bits_of(shifted)};
+}
+// The sine and the cosine of an angle. *low receives what their last rounding leaves out.
+template <class T>
+MSA_INLINE T sin_of(const Angle<T> &r, T *low) {
+  const T z = r.hi * r.hi, rest = fma(z, fma(r.hi, sin_tail(z), T(-0.5) * r.lo), r.lo), y = r.hi + rest;
+  *low = rest - (y - r.hi);
+  return y;
+}
+template <class T>
+MSA_INLINE T cos_of(const Angle<T> &r, T *low) {
+  const T z = r.hi * r.hi, half = T(0.5) * z, top = T(1) - half;
+  const T rest = (T(1) - top) - half + fma(z * z, cos_tail(z), -r.hi * r.lo), y = top + rest;
+  *low = rest - (y - top);
+  return y;
+}
+// y with the sign turned if the bit 1 of `turns` is set
+template <class T>
+MSA_INLINE T turned(T y, typename Parts<T>::U turns) {
+  constexpr int kSign = sizeof(T) * 8 - 1;
+  return number_of(bits_of(y) ^ (turns >> 1 << kSign));
+}
+template <class T>
+MSA_INLINE T sin(T x) {
+  T low;
+  const Angle<T> r = angle_of(x);
+  const T y = r.quadrant & 1 ? cos_of(r, &low) : sin_of(r, &low);
+  return number_of(bits_of(turned(y, r.quadrant)) ^ (bits_of(x) & Parts<T>::kSign));
+}
+template <class T>
+MSA_INLINE T cos(T x) {
+  T low;
+  const Angle<T> r = angle_of(x);
+  return turned(r.quadrant & 1 ? sin_of(r, &low) : cos_of(r, &low), r.quadrant + 1);
+}
+template <class T>
+MSA_INLINE T tan(T x) {
+  T s_low, c_low;
+  const Angle<T> r = angle_of(x);
+  const T s = sin_of(r, &s_low), c = cos_of(r, &c_low);
+  const bool odd = r.quadrant & 1;
+  const T a = odd ? -c : s, a_low = odd ? -c_low : s_low, b = odd ? s : c, b_low = odd ? s_low : c_low;
+  const T inverse = T(1) / b, q = a * inverse;  // a / b, which is corrected by what is left of a
+  const T y = fma(fma(-q, b, a) + fma(-q, b_low, a_low), inverse, q);
+  return number_of(bits_of(y) ^ (bits_of(x) & Parts<T>::kSign));
+}
+
+// sin(pi x) / (pi x), where pi x is rounded as in PyTorch. It is right where sin(pi x) is.
+template <class T>
+MSA_INLINE T sinc(T x) {
+  const T p = x * T(3.14159265358979323846), y = sin(p) / p;
+  return x == T(0) ? T(1) : y;
+}
+
+// asin(a) = t + w for t = a < 1/2, and pi/2 - 2 (t + w) for t = sqrt((1 - a) / 2) above.
+template <class T>
+MSA_INLINE T asin_reduced(T a, T *w) {
+  const T z = a < T(0.5) ? a * a : T(0.5) * (T(1) - a), t = a < T(0.5) ? a : sqrt(z);
+  *w = t * z * asin_tail(z);
+  return t;
+}
+template <class T>
+MSA_INLINE T asin(T x) {
+  T w;
+  const T a = abs(x), t = asin_reduced(a, &w), top = kHalfPi<T> - T(2) * t, lost = (kHalfPi<T> - top) - T(2) * t;
+  return copysign(a < T(0.5) ? t + w : top + (lost - (T(2) * w - kHalfPi2<T>)), x);
+}
+template <class T>
+MSA_INLINE T acos(T x) {
+  T w;
+  const T a = abs(x), t = asin_reduced(a, &w);
+  const T middle = kHalfPi<T> - (x + (copysign(w, x) - kHalfPi2<T>));
+  const T outer = x > T(0) ? T(2) * (t + w) : T(2) * (kHalfPi<T> - (t + (w - kHalfPi2<T>)));
+  return a < T(0.5) ? middle : outer;
+}
+template <class T>
+MSA_INLINE T atan(T x) {
+  const T a = abs(x), inverse = T(1) / a, t = a > T(1) ? inverse : a, z = t * t;
+  const T r = fma(t * z, atan_tail(z), t);
+  return copysign(a > T(1) ? kHalfPi<T> - (r - kHalfPi2<T>) : r, x);
+}
+
+template <class T>
+MSA_INLINE T atan2(T y, T x) {
+  const T a = abs(x), b = abs(y), low = b > a ? a : b, high = b > a ? b : a, ratio = low / high;
+  const T t = high == T(0) ? T(0) : low == kInfinity<T> ? T(1) : ratio, z = t * t;
+  const T r = fma(t * z, atan_tail(z), t), acute = b > a ? kHalfPi<T> - (r - kHalfPi2<T>) : r;
+  const T angle = bits_of(x) & Parts<T>::kSign ? T(2) * kHalfPi<T> - (acute - T(2) * kHalfPi2<T>) : acute;
+  return x != x || y != y ? kNan<T> : copysign(angle, y);
+}
+
+// ---------------------------------------------------------------- exponentials
+template <class T>
+MSA_INLINE T exp2(T x) {
+  const T z = is_single<T> ? between(x, T(-151), T(129)) : between(x, T(-1076), T(1025));
+  const T shifted = z + Parts<T>::kRound, r = z - (shifted - Parts<T>::kRound);
+  const T t = r * kLn2<T>, low = fma(r, kLn2Low<T>, fma(r, kLn2<T>, -t));
+  return scaled(T(1) + (t + fma(t * t, exp_tail(t), low)), exponent_of(shifted));
+}
+template <class T>
+MSA_INLINE T expm1(T x) {
+  const T z = is_single<T> ? between(x, T(-30), T(89)) : between(x, T(-60), T(709.79));
+  T shifted;
+  const T q = expm1_reduced(z, &shifted), half = power_of_two<T>(exponent_of(shifted) - 1);
+  const T y = T(2) * fma(q, half, half - T(0.5));
+  return abs(x) < T(1e-30) ? x : y;
+}
+// exp(a) / 2 for a >= 0
+template <class T>
+MSA_INLINE T half_exp(T a) {
+  T shifted;
+  const T q = expm1_reduced(is_single<T> ? between(a, T(0), T(90)) : between(a, T(0), T(712)), &shifted);
+  return scaled(T(1) + q, exponent_of(shifted) - 1);
+}
+template <class T>
+MSA_INLINE T sinh(T x) {
+  const T a = abs(x), z = a * a, e = half_exp(a);
+  return copysign(a < T(1) ? fma(a * z, sinh_tail(z), a) : e - T(0.25) / e, x);
+}
+template <class T>
+MSA_INLINE T cosh(T x) {
+  const T e = half_exp(abs(x));
+  return e + T(0.25) / e;
+}
+
+// ---------------------------------------------------------------- logarithms
+template <class T>
+MSA_INLINE T log_in_base(T x, T n_high, T n_low, T base, T base_low) {
+  T n;
+  const T f = log_reduced(x, &n), high = f * base;
+  const T low = fma(log_rest(f) - T(0.5) * f * f, base, fma(f, base_low, fma(f, base, -high)));
+  const T y = fma(n, n_high, high + fma(n, n_low, low));
+  return log_of_special(x, y);
+}
+template <class T>
+MSA_INLINE T log2(T x) {
+  return log_in_base(x, T(1), T(0), kLog2E<T>, kLog2ELow<T>);
+}
+template <class T>
+MSA_INLINE T log10(T x) {
+  return log_in_base(x, kLog10Of2<T>, kLog10Of2Low<T>, kLog10E<T>, kLog10ELow<T>);
+}
+// 1 + x = 2^e (1 + f): f is rounded once, and is x itself near 0.
+template <class T>
+MSA_INLINE T log1p(T x) {
+  T n;
+  const T u = T(1) + x, far = log_reduced(u, &n);
+  const T scale =
+      number_of((Parts<T>::kOne - (static_cast<typename Parts<T>::U>(static_cast<int32_t>(n)) << Parts<T>::kDigits)));
+  const T f = x < kFar<T> ? fma(x, scale, scale - T(1)) : far;
+  const T y = log_of_special(u, log_sum(n, f));
+  return abs(x) < T(1e-30) ? x : y;
+}
+template <class T>
+MSA_INLINE T asinh(T x) {
+  const T a = abs(x), z = a * a, near = a + z / (T(1) + sqrt(T(1) + z));
+  return copysign(log1p(a < kFar<T> ? near : a) + (a < kFar<T> ? T(0) : kLn2<T>), x);
+}
+template <class T>
+MSA_INLINE T acosh(T x) {
+  const T t = x - T(1), near = t + sqrt(fma(t, t, T(2) * t));
+  const T y = log1p(x < kFar<T> ? near : x) + (x < kFar<T> ? T(0) : kLn2<T>);
+  return x < T(1) ? kNan<T> : y;
+}
+template <class T>
+MSA_INLINE T atanh(T x) {
+  const T a = abs(x), q = a / (T(1) - a), near = fma(a + a, q, a + a);
+  return copysign(T(0.5) * log1p(a < T(0.5) ? near : q + q), x);
+}
+
+// ---------------------------------------------------------------- powers and lengths
+// |x|^y = 2^(y log2 |x|) in double, whose digits suffice for float.
+MSA_INLINE float pow(float x, float y) {
+  const double exponent = static_cast<double>(y) * log2(static_cast<double>(abs(x)));
+  const float power = static_cast<float>(exp2(exponent)), half = 0.5f * y;
+  const bool whole = __builtin_truncf(y) == y, odd = whole && __builtin_truncf(half) != half;
+  const float sign = bits_of(x) & 0x80000000 && odd ? -power : power;
+  const float real = x < 0.f && x > -kInfinity<float> && !whole ? kNan<float> : sign;
+  return x == 1.f || y == 0.f || (x == -1.f && abs(y) == kInfinity<float>) ? 1.f : real;
+}
+MSA_INLINE float hypot(float x, float y) {
+  const double a = x, b = y;
+  const float length = static_cast<float>(sqrt(fma(a, a, b * b)));
+  return abs(x) == kInfinity<float> || abs(y) == kInfinity<float> ? kInfinity<float> : length;
+}
+inline double hypot(double x, double y) { return std::hypot(x, y); }
+
+// ---------------------------------------------------------------- activation functions
+// tanh(log(1 + exp(x))) = n / (n + 2) for n = e (e + 2) and e = exp(x). It is 1 for x above 20.
+template <class T>
+MSA_INLINE T mish(T x) {
+  const T e = exp(x > T(20) ? T(20) : x), n = e * (e + T(2));
+  return x * (n / (n + T(2)));
+}
+// Its derivative is n / (n + 2) + x 4 e (e + 1) / (n + 2)^2, whose second term is 0 for x above 20.
+template <class T>
+MSA_INLINE T mish_grad(T g, T x) {
+  const T e = exp(x > T(20) ? T(20) : x), n = e * (e + T(2)), inverse = T(1) / (n + T(2));
+  const T slope = (T(4) * e * inverse) * ((e + T(1)) * inverse);
+  return g * (n * inverse + x * (x > T(20) ? T(0) : slope));
+}
+template <class T>
+MSA_INLINE T softplus(T x, T beta, T threshold) {
+  const T y = log1p(exp(x * beta)) / beta;
+  return x * beta > threshold ? x : y;
+}
+template <class T>
+MSA_INLINE T log_sigmoid(T x, T *z) {
+  *z = exp(-abs(x));
+  return (x < T(0) ? x : T(0)) - log1p(*z);
+}
+template <class T>
+MSA_INLINE T log_sigmoid_grad(T g, T x) {
+  const T z = exp(-abs(x)), share = z / (T(1) + z);
+  return g * (x < T(0) ? T(1) - share : share);
+}
+
+}  // namespace msa::vec

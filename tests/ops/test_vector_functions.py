@@ -1,0 +1,205 @@
+"""The accuracy of the elementary functions, whose own polynomials stand in vec_math.h and vec_functions.h.
+
+The reference is numpy with twice the digits or more. Arguments are drawn from all bit patterns, so that every exponent
+occurs, and from the ranges in which the functions change.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import msadapter as torch
+import msadapter.nn.functional as F
+
+WIDER = {np.float32: np.float64, np.float64: np.longdouble}
+INTEGERS = {np.float32: np.uint32, np.float64: np.uint64}
+ARC = {
+    name: getattr(np, name.replace("a", "arc", 1))
+    for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")
+}
+UNARY = [
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+] + ["sinh", "cosh", "tanh", "asinh", "acosh", "atanh"]
+
+
+def drawn(kind, count=200_000):
+    random = np.random.default_rng(7)
+    bits = INTEGERS[kind]
+    everywhere = random.integers(0, np.iinfo(bits).max, count, dtype=bits, endpoint=True).view(kind)
+    special = [
+        0.0,
+        -0.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1,
+        -1,
+        0.5,
+        -0.5,
+        2,
+        1e-30,
+        np.finfo(kind).tiny,
+        np.finfo(kind).max,
+    ]
+    denormal = np.array([1, 2, 5, 12345], bits).view(kind)
+    # the neighbours of multiples of pi/2 are the hardest arguments of sin, cos and tan
+    turns = (np.arange(1, 13000) * np.longdouble(np.pi) / 2).astype(kind)
+    parts = [random.uniform(-size, size, count).astype(kind) for size in (1.5, 30, 800)]
+    return np.concatenate([everywhere, *parts, np.array(special, kind), denormal, -denormal, turns, -turns])
+
+
+def units_off(result, exact):
+    """How far a result is from the exact one, in units of the last place. Different signs or infinities are endless."""
+    rounded = exact.astype(result.dtype)
+    unit = np.spacing(np.abs(rounded)).astype(exact.dtype)
+    with np.errstate(all="ignore"):
+        off = np.abs(result - exact) / unit
+    same = (result == rounded) & (np.signbit(result) == np.signbit(rounded))
+    off = np.where(same | (np.isnan(result) & np.isnan(rounded)), 0, off)
+    return np.where(
+        np.isnan(off) | (np.signbit(result) != np.signbit(rounded)) & ~np.isnan(rounded), np.inf, off
+    )
+
+
+def assert_close(result, exact, arguments, units):
+    off = units_off(result, exact)
+    worst = np.argmax(off)
+    assert off[worst] <= units, (
+        f"{off[worst]} units at {[repr(a[worst]) for a in arguments]}: {result[worst]!r}"
+    )
+
+
+@pytest.mark.parametrize("kind", WIDER)
+@pytest.mark.parametrize("name", UNARY)
+def test_unary_functions_are_within_two_units(name, kind):
+    x = drawn(kind)
+    with np.errstate(all="ignore"):
+        exact = ARC.get(name, getattr(np, name, None))(x.astype(WIDER[kind]))
+    if name in ("sin", "cos", "tan") and kind is np.float64:  # the reference itself is exact for these alone
+        x, exact = x[~(np.abs(x) > 1e5)], exact[~(np.abs(x) > 1e5)]
+    assert_close(getattr(torch, name)(torch.from_numpy(x)).numpy(), exact, [x], 1.9)
+
+
+@pytest.mark.parametrize("name", UNARY)
+@pytest.mark.parametrize("length", [1, 7, 31, 300])
+def test_the_rest_of_a_vector_and_strides_give_the_same(name, length):
+    x = torch.from_numpy(np.random.default_rng(3).uniform(-3, 3, 4 * length).astype(np.float32))
+    whole = getattr(torch, name)(x)
+    torch.testing.assert_close(
+        getattr(torch, name)(x[:length]), whole[:length], rtol=3e-7, atol=0, equal_nan=True
+    )
+    torch.testing.assert_close(getattr(torch, name)(x[::4]), whole[::4], rtol=3e-7, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", UNARY)
+def test_16_bit_numbers_are_computed_in_float32(name, dtype):
+    x = torch.from_numpy(np.arange(2**16, dtype=np.uint16).view(np.int16)).view(dtype)
+    expected = getattr(torch, name)(x.float()).to(dtype)
+    torch.testing.assert_close(getattr(torch, name)(x), expected, rtol=0, atol=0, equal_nan=True)
+
+
+BINARY = {
+    "atan2": np.arctan2,
+    "hypot": np.hypot,
+    "pow": np.power,
+    "xlogy": lambda x, y: np.where(np.isnan(y), y, np.where(x == 0, 0, x * np.log(y))),
+    "xlog1py": lambda x, y: np.where(np.isnan(y), y, np.where(x == 0, 0, x * np.log1p(y))),
+}
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary_functions_are_within_three_units(name):
+    random = np.random.default_rng(5)
+    x, y = drawn(np.float32), random.permutation(drawn(np.float32))
+    special = np.array(
+        [0.0, -0.0, 1, -1, 2, -2, 3, -3, 0.5, -0.5, np.inf, -np.inf, np.nan, 1e30, 16777215], np.float32
+    )
+    x, y = np.concatenate([x, np.repeat(special, 15)]), np.concatenate([y, np.tile(special, 15)])
+    with np.errstate(all="ignore"):
+        exact = BINARY[name](x.astype(np.float64), y.astype(np.float64))
+    if name.startswith("xlog"):
+        exact = np.where((x == 0) & ~np.isnan(y), np.float64(0), exact)
+    result = getattr(torch.special if name == "xlog1py" else torch, name)(
+        torch.from_numpy(x), torch.from_numpy(y)
+    ).numpy()
+    assert_close(result, exact, [x, y], 3)
+
+
+def stable_softplus(x):
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+ACTIVATIONS = {
+    "softplus": (F.softplus, lambda x: np.where(x > 20, x, stable_softplus(x))),
+    "mish": (F.mish, lambda x: x * np.tanh(stable_softplus(x))),
+    "elu": (F.elu, lambda x: np.where(x < 0, np.expm1(x), x)),
+    "celu": (lambda x: F.celu(x, 1.5), lambda x: np.where(x < 0, 1.5 * np.expm1(x / 1.5), x)),
+    "selu": (
+        F.selu,
+        lambda x: np.float64(1.0507009873554804934) * np.where(x < 0, 1.6732632423543772848 * np.expm1(x), x),
+    ),
+    "logsigmoid": (F.logsigmoid, lambda x: -stable_softplus(-x)),
+    "sinc": (torch.sinc, np.sinc),
+    "logaddexp": (lambda x: torch.logaddexp(x, torch.tensor(0.25)), lambda x: np.logaddexp(x, 0.25)),
+    "logaddexp2": (lambda x: torch.logaddexp2(x, torch.tensor(0.25)), lambda x: np.logaddexp2(x, 0.25)),
+}
+
+
+def finite(count=100_000):
+    random = np.random.default_rng(11)
+    return np.concatenate([random.uniform(-size, size, count) for size in (0.01, 3, 85)]).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activation_functions(name):
+    ours, exact = ACTIVATIONS[name]
+    x = finite()
+    expected = exact(x.astype(np.float64))
+    # sums of terms that cancel, as log(e^x + e^0.25) near 0, and sin(pi x), whose argument is rounded as in PyTorch,
+    # have the accuracy of what goes into them
+    np.testing.assert_allclose(
+        ours(torch.from_numpy(x)).numpy(),
+        expected,
+        rtol=6e-7,
+        atol=2e-7 if "add" in name or name == "sinc" else 1e-35,
+    )
+
+
+@pytest.mark.parametrize("name", [n for n in ACTIVATIONS if n != "sinc"])
+def test_gradients_of_activation_functions(name):
+    ours, exact = ACTIVATIONS[name]
+    x = torch.from_numpy(finite()).requires_grad_()
+    (gradient,) = torch.autograd.grad(ours(x).sum(), x)
+    center, step = x.detach().numpy().astype(np.float64), 1e-5
+    expected = (exact(center + step) - exact(center - step)) / (2 * step)
+    # the difference quotient is wrong where the function has a corner (at 0 and at softplus's threshold)
+    away = (np.abs(center) > 2 * step) & (np.abs(center - 20) > 2 * step)
+    np.testing.assert_allclose(gradient.numpy()[away], expected[away], rtol=2e-6, atol=3e-7)
+
+
+def test_large_angles_among_small_ones_are_exact():
+    x = np.linspace(-10, 10, 5000, dtype=np.float32)
+    x[::97] = np.float32(3e5) * np.arange(1, x[::97].size + 1)
+    for name in ("sin", "cos", "tan"):
+        assert_close(
+            getattr(torch, name)(torch.from_numpy(x)).numpy(),
+            getattr(np, name)(x.astype(np.float64)),
+            [x],
+            1.9,
+        )
+    in_place = torch.from_numpy(x.copy())
+    assert torch.equal(in_place.sin_(), torch.from_numpy(x).sin())
