@@ -1,4 +1,4 @@
-"""The command line: python -m benchmarks [names] --torch-python PATH, or python -m benchmarks collectives | scaling | npu."""
+"""The command line: python -m benchmarks [names] --torch-python PATH, or with one of operators, collectives, scaling, npu."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from . import collectives, npu, report, scaling
+from . import collectives, npu, operators, report, scaling
 from .sides import ROOT, Pair, cpu_name
 
 RANKS = (1, 2, 4)  # numbers of ranks of the data-parallel step
@@ -114,6 +114,8 @@ def measure(args: argparse.Namespace) -> dict:
 
 def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the exit handlers terminate the workers
+    if sys.argv[1:2] == ["operators"]:
+        return operators.main(sys.argv[2:])
     if sys.argv[1:2] == ["collectives"]:
         return collectives.main(sys.argv[2:])
     if sys.argv[1:2] == ["scaling"]:

@@ -112,8 +112,16 @@ class Pair:
 
     def compare(self, work: str, rounds: int, slice_seconds: float) -> dict:
         """The median seconds per call of both sides, and the median of (theirs / ours). Slow works get fewer rounds."""
+        sizes, errors = {}, {}
         try:
-            sizes = {who: side.calls_within(work, slice_seconds) for who, side in self.sides.items()}
+            for who, side in self.sides.items():
+                try:
+                    sizes[who] = side.calls_within(work, slice_seconds)
+                except WorkFailed as error:
+                    errors[who] = str(error)
+            if errors:
+                self._revive()
+                return {"error": errors.get("ours") or errors["theirs"], "failed": sorted(errors)}
             calls = {who: n for who, (n, _) in sizes.items()}
             rounds = max(1, min(rounds, round(PATIENCE / sum(n * one for n, one in sizes.values()))))
             times = {who: [] for who in self.sides}
@@ -124,7 +132,7 @@ class Pair:
             return {"absent": str(reason)}
         except WorkFailed as error:
             self._revive()
-            return {"error": str(error)}
+            return {"error": str(error), "failed": []}
         ratios = [theirs / ours for ours, theirs in zip(times["ours"], times["theirs"], strict=True)]
         return {
             **{who: statistics.median(seen) for who, seen in times.items()},

@@ -15,7 +15,7 @@ import time
 
 import torch
 
-from benchmarks.works import WORKS, NotHere
+from benchmarks.works import NotHere, find
 
 
 def peak() -> int:
@@ -31,7 +31,7 @@ class Bench:
     def prepare(self, name: str):
         if name != self.name:
             self.call = None  # free the data of the previous work first
-            self.name, self.call = name, WORKS[name].prepare()
+            self.name, self.call = name, find(name).prepare()
             self.call()
         return self.call
 
@@ -46,7 +46,7 @@ class Bench:
         if name is None:
             return peak()
         before = peak()
-        call = WORKS[name].prepare()
+        call = find(name).prepare()
         for _ in range(calls):
             call()
         return peak() - before
