@@ -114,7 +114,11 @@ def lcm(self, other):
         return NotImplemented
     common = t.gcd(self, other)
     none = common == 0
-    return t.where(none, 0, (t.floor_divide(self, t.where(none, 1, common)) * other).abs())
+    wide = (
+        ALL["int32"] if self.dtype.itemsize < 4 else self.dtype
+    )  # PyTorch rounds to the small type at the end
+    product = (t.floor_divide(self, t.where(none, 1, common)).to(wide) * other.to(wide)).abs()
+    return t.where(none, 0, product).to(self.dtype)
 
 
 def bitwise_right_shift(self, other):
@@ -175,7 +179,7 @@ def logit(self, eps):
 def logit_backward(grad, self, eps):
     slope = grad / (self * (1 - self))
     low = 0.0 if eps is None else eps
-    return t.where((self >= low) & (self <= 1 - low), slope, math.nan if eps is None else 0.0)
+    return t.where((self < low) | (self > 1 - low), math.nan if eps is None else 0.0, slope)
 
 
 @_in_float32

@@ -77,9 +77,9 @@ def upsample_antialias(input, mode, output_size, align_corners, scales):
     multiplied = _multiplied_bytes if bytes_only else _multiplied
     out = input
     for dim in (3, 2):
-        weights = _weights(input.shape[dim], output_size[dim - 2], mode, align_corners, scales[dim - 2])
-        if input.shape[dim] != output_size[dim - 2] or not np.array_equal(weights, np.eye(len(weights))):
-            out = multiplied(out, weights, dim)
+        n, size = input.shape[dim], output_size[dim - 2]
+        if n != size:  # PyTorch leaves an axis of the right size alone, whatever the scale
+            out = multiplied(out, _weights(n, size, mode, align_corners, scales[dim - 2]), dim)
     kept = input.is_contiguous(memory_format=FORMATS["channels_last"]) and not input.is_contiguous()
     result = out.contiguous(memory_format=FORMATS["channels_last" if kept else "contiguous_format"])
     return t.clone(input) if result is input else result

@@ -28,9 +28,7 @@ def _norm_back(g, self, result, ord, dim, keepdim):
     if ord < 1:
         part = direction * t.masked_fill(t.pow(size, ord - 1), self == 0, 0)
         return part * g * t.pow(n, 1 - ord)
-    if ord < 2:
-        return direction * t.pow(size, ord - 1) * t.masked_fill(g / t.pow(n, ord - 1), n == 0, 0)
-    return self * t.pow(size, ord - 2) * t.masked_fill(g / t.pow(n, ord - 1), n == 0, 0)
+    return direction * t.pow(size, ord - 1) * t.masked_fill(g / t.pow(n, ord - 1), n == 0, 0)
 
 
 @op(

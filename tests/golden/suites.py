@@ -95,10 +95,12 @@ SUITES = {
     "layer_checks": _suite("golden.expressions.layer_checks", "golden.expressions.input_checks"),
     "linalg": _suite("golden.expressions.linalg"),
     "matmul": _suite("golden.expressions.nn_ops:MATMUL"),
+    "npu_bodies": _suite("ops.npu_cases"),
     "op_options": _suite(
         "golden.expressions.op_options",
         "golden.expressions.op_branches",
         "golden.expressions.op_branches_nn",
+        "golden.expressions.op_names",
         "golden.expressions.op_errors",
     ),
     "nn_functions": _suite("golden.expressions.nn_ops:NN"),

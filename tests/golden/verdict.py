@@ -94,6 +94,7 @@ RULES: list[tuple[str, str, Rule]] = [
     ("optim_forms", ".*-float32", _plain(1e-5, share=1)),  # forms round in another order
     ("optim_forms", ".*", _plain(1e-11)),
     ("pointwise", ".*", Rule(SINGLE, floor=0.05, signs_of_zero=True)),
+    ("npu_bodies", ".*", Rule({**SINGLE, "float16": 2e-3}, strides=False)),
     ("op_options", ".*", Rule(SUMS, strides=False)),  # gradients that are laid out in another way
     (
         "random",

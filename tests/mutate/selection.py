@@ -29,6 +29,8 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/tensor",
         "tests/func",
         "tests/optim",
+        "tests/amp",
+        "tests/contract/test_facts.py",
         *DEFAULTS,
     ),
     "msadapter/optim": ("tests/optim", "tests/amp", *DEFAULTS),
