@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import OrderedDict
 from importlib import import_module
@@ -435,3 +436,144 @@ def classes_of_nodes(torch):
     x = _leaf(torch)
     made = (x * 2).grad_fn
     return [isinstance(made, node), isinstance(x, node), issubclass(type(made), node), issubclass(int, node)]
+
+
+def nodes_as_texts_and_metadata(torch):
+    x = _leaf(torch)
+    parts = (x * 2).split(2)
+    found = []
+    for y in (x * 2, parts[1], (x * x).sum(), x.view(3, 1)):
+        node = y.grad_fn
+        found.append(re.sub("0x[0-9a-f]+", "0x", repr(node)))
+        found.append(
+            [
+                [m.shape, str(m.dtype), m.is_nested_tensor, m.is_cpp_nested_tensor]
+                for m in node._input_metadata
+            ]
+        )
+    return found
+
+
+def tangents_that_are_zero(torch):
+    fw, found = torch.autograd.forward_ad, []
+    x, v = torch.tensor([1.5, -2.0, 0.25]), torch.tensor([3.0, 5.0, 7.0])
+    with fw.dual_level():
+        dual = fw.make_dual(x, v)
+        for y in (dual.floor(), dual.round(), dual.sign(), dual.ceil() * dual, dual.trunc() + 1, dual.frac()):
+            found.append(fw.unpack_dual(y).tangent.detach() + 0)
+    return found
+
+
+def tangents_that_a_function_must_not_give(torch):
+    def function(tangent):
+        class Made(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                return x * 2, y * 3, (x * 1).long()
+
+            @staticmethod
+            def backward(ctx, *grads):
+                return grads[0] * 2, grads[1] * 3
+
+            @staticmethod
+            def jvp(ctx, a, b):
+                return tangent(a, b)
+
+        return Made.apply
+
+    fw, found = torch.autograd.forward_ad, []
+    for tangent in (
+        lambda a, b: (a * 2, b * 3, None), lambda a, b: (a[:1], b * 3, None),
+        lambda a, b: (a * 2, b * 3, a), lambda a, b: (a * 2, b * 3), lambda a, b: (a * 2, b.sum(), None),
+    ):  # fmt: skip
+        with fw.dual_level():
+            x, y = (fw.make_dual(torch.ones(3) * k, torch.arange(3.0) + k) for k in (1, 2))
+
+            apply = function(tangent)
+
+            def call(x=x, y=y, apply=apply):
+                made = apply(x, y)
+                return [fw.unpack_dual(part).tangent for part in made]
+
+            found.append(refusal(call)[0])
+            if found[-1] == "nothing raised":
+                found.append([None if t is None else t.detach() for t in call()])
+    return found
+
+
+def checks_of_second_derivatives_with_options(torch):
+    class Second(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, g):
+            ctx.save_for_backward(x, g)
+            return 2 * x * g
+
+        @staticmethod
+        def backward(ctx, h):
+            x, g = ctx.saved_tensors
+            return 2 * g * h * (1 + noise * next(count)), 2 * x * h
+
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return Second.apply(*ctx.saved_tensors, g)
+
+    check, count, found, noise = torch.autograd.gradgradcheck, iter(range(10**6)), [], 0.0
+    x, seed = (
+        _leaf(torch, 0.5, -1.5, dtype=torch.float64),
+        torch.ones(2, dtype=torch.float64, requires_grad=True),
+    )
+    wrong = lambda v: Square.apply(v) * torch.where(v > 0, v, v.detach())  # noqa: E731
+    for amount, function in ((0.0, Square.apply), (1e-9, Square.apply), (0.0, wrong)):
+        noise = amount
+        for options in (
+            {}, {"nondet_tol": 1.0}, {"fast_mode": True}, {"fast_mode": True, "nondet_tol": 1.0}, {"check_batched_grad": True},
+            {"gen_non_contig_grad_outputs": True}, {"check_grad_dtypes": True}, {"atol": 50.0}, {"rtol": 50.0},
+            {"eps": 1e-3}, {"check_undefined_grad": False}, {"grad_outputs": (seed,)},
+        ):  # fmt: skip
+            found.append(check(function, (x,), raise_exception=False, **options))
+        found.append(refusal(check, function, (x,))[0])
+    return found
+
+
+def refused_options_of_gradient_checks(torch):
+    check, x = torch.autograd.gradcheck, _leaf(torch, 0.5, dtype=torch.float64)
+    return [
+        refusal(check, lambda v: v * 2, (x,), **options)
+        for options in (
+            {"check_backward_ad": False},
+            {"check_backward_ad": False, "check_forward_ad": True},
+            {"check_backward_ad": False, "check_forward_ad": True, "check_batched_grad": True},
+            {"check_batched_forward_grad": True},
+        )
+    ]
+
+
+def one_of_two_gradients_is_missing(torch):
+    """gradcheck hides the gradient of each output by itself."""
+
+    def function(hidden):
+        class Two(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.set_materialize_grads(False)
+                return x * 2, x * 3
+
+            @staticmethod
+            def backward(ctx, a, b):
+                if (hidden == 0 and a is None and b is not None) or (
+                    hidden == 1 and b is None and a is not None
+                ):
+                    return torch.ones(2, dtype=torch.float64)
+                parts = [g * k for g, k in ((a, 2), (b, 3)) if g is not None]
+                return sum(parts) if parts else None
+
+        return Two.apply
+
+    x = _leaf(torch, 0.5, -1.5, dtype=torch.float64)
+    return [torch.autograd.gradcheck(function(k), (x,), raise_exception=False) for k in (0, 1, 2)]

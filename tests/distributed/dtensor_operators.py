@@ -155,6 +155,17 @@ MORE_OPERATORS = {
         (3, 6, 5, 4),
         *[(3, 3, 5, 4)] * 2,
     ),
+    "attention_groups_masked": (
+        lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m, enable_gqa=True),
+        (3, 6, 5, 4),
+        *[(3, 3, 5, 4)] * 2,
+        (3, 1, 5, 5),
+    ),
+    "attention_few_groups": (
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, enable_gqa=True),
+        (3, 6, 5, 4),
+        *[(3, 2, 5, 4)] * 2,
+    ),
     "view_more": (lambda a: a.view(2, 3, 6), (6, 6)),
     "view_less": (lambda a: a.view(12, 5), (3, 4, 5)),
     "view_uneven": (lambda a: a.view(10, 3), (5, 6)),

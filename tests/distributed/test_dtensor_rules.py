@@ -191,6 +191,11 @@ PLACEMENTS = {
     "linear": {0: "S(0)", 1: "S(1)", 2: "P(sum)", "P": "P(sum)"},
     "conv2d": {0: "S(0)"},
     "attention": {0: "S(0)", 1: "S(1)"},
+    "attention_masked": {0: "S(0)", 1: "S(1)", 2: "S(0)", "P": "S(0)"},
+    "attention_mask_of_heads": {0: "S(0)", 1: "S(1)"},
+    "attention_groups": {0: "S(0)", 1: "S(1)"},
+    "attention_groups_masked": {0: "S(0)", 1: "S(1)"},  # the mask of one head fits all parts
+    "attention_few_groups": {0: "S(0)", 1: "S(0)"},  # three ranks cannot share two groups
     "sum": {0: "P(sum)", 1: "P(sum)", "P": "P(sum)"},
     "sum_0": {0: "P(sum)", 1: "S(0)", "P": "P(sum)"},
     "sum_kept": {0: "S(0)", 1: "P(sum)"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
 import time
 from datetime import timedelta
@@ -359,6 +360,77 @@ def test_jobs_of_msrun(tmp_path):
             job(*words)
     with pytest.raises(SystemExit, match="can't open file"):
         msrun.main(["--worker_num=1", "--local_worker_num=1", str(tmp_path / "absent.py")])
+
+
+def test_defaults_of_msrun_are_those_of_mindspore(monkeypatch):
+    from mindspore.parallel.cluster import run as theirs
+
+    monkeypatch.setattr(sys, "argv", ["msrun", "script.py"])
+    expected, ours = vars(theirs.get_args()), vars(msrun.get_args_parser().parse_args(["script.py"]))
+    common = ours.keys() & expected.keys() - {"worker_log_name"}  # "" stands for worker_{rank} there
+    assert {"worker_num", "local_worker_num", "master_addr", "master_port", "node_rank"} <= common
+    assert {name: ours[name] for name in common} == {name: expected[name] for name in common}
+
+
+def test_processes_find_one_another_through_the_store():
+    """The lines that an MPI library sends, and the answers, for two ranks of one machine."""
+    store = HashStore()
+    managers = [mpi_world._Manager(store, rank, ["one", "one"], "job-7") for rank in (0, 1)]
+    streams = [m.theirs.makefile("rw") for m in managers]
+
+    def ask(rank, line):
+        streams[rank].write(line + "\n")
+        streams[rank].flush()
+
+    def said(rank):
+        return streams[rank].readline().rstrip("\n")
+
+    for rank, m in enumerate(managers):
+        variables = m.environment()
+        assert variables == {"PMI_FD": str(m.theirs.fileno()), "PMI_RANK": str(rank), "PMI_SIZE": "2"}
+        for line, answer in (
+            ("cmd=init pmi_version=1 pmi_subversion=1", "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0"),
+            ("cmd=get_maxes", "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024"),
+            ("cmd=get_appnum", "cmd=appnum appnum=0"),
+            ("cmd=get_my_kvsname", "cmd=my_kvsname kvsname=job-7"),
+            ("cmd=get_universe_size", "cmd=universe_size size=2"),
+            ("cmd=nonsense", "cmd=unknown rc=-1 msg=unknown_command"),
+            ("cmd=get key=absent", "cmd=get_result rc=-1 msg=key_not_found value=unknown"),
+            ("cmd=get key=PMI_process_mapping", "cmd=get_result rc=0 msg=success value=(vector,(0,1,2))"),
+        ):  # fmt: skip
+            ask(rank, line)
+            assert said(rank) == answer
+    for turn in ("a", "b"):  # the second barrier is another one than the first
+        ask(0, f"cmd=put kvsname=job-7 key={turn} value=here={turn} there")
+        assert said(0) == "cmd=put_result rc=0 msg=success"
+        ask(0, "cmd=barrier_in")
+        managers[0].theirs.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            managers[0].theirs.recv(1, socket.MSG_PEEK)  # the other rank has not come yet
+        managers[0].theirs.settimeout(None)
+        ask(1, "cmd=barrier_in")
+        assert said(0) == said(1) == "cmd=barrier_out"
+        ask(1, f"cmd=get kvsname=job-7 key={turn}")
+        assert said(1) == f"cmd=get_result rc=0 msg=success value=here={turn} there"
+    ask(0, "cmd=finalize")
+    assert said(0) == "cmd=finalize_ack"
+    ask(1, "cmd=abort")
+    assert said(1) == ""  # the end of the stream, at which an MPI library ends its process
+
+
+@pytest.mark.parametrize(
+    ("nodes", "runs"),
+    [
+        (["a"], "(0,1,1)"),
+        (["a", "a", "b", "b"], "(0,1,2),(1,1,2)"),
+        (["a", "b", "a"], "(0,1,1),(1,1,1),(0,1,1)"),
+        (["b", "b", "b", "a"], "(0,1,3),(1,1,1)"),
+    ],
+)
+def test_which_ranks_share_a_machine(nodes, runs):
+    manager = mpi_world._Manager(HashStore(), 0, nodes, "job")
+    assert manager._mapping() == f"(vector,{runs})"
+    manager.theirs.close()
 
 
 def test_who_has_started_this_process(monkeypatch):

@@ -170,7 +170,20 @@ def test_stores(tmp_path):
         assert store.add("n", 3) == 3
         assert dist.PrefixStore("p", store).add("n", 1) == 1
         assert store.compare_set("a", "b", "c") == b"c"
-        assert store.delete_key("a") and not store.check(["a"])
+        assert store.compare_set("a", "b", "d") == b"c" == store.get("a")
+        assert (
+            store.compare_set("new", "", "first") == b"first" and store.compare_set("none", "x", "y") == b"x"
+        )
+        assert not store.check(["none"]) and store.check(["a", "new"]) and not store.check(["a", "none"])
+        before = store.num_keys()
+        store.multi_set(["x", "y"], ["1", b"2"])
+        store.append("x", "3")
+        store.append("z", b"4")
+        assert store.multi_get(["y", "x", "z"]) == [b"2", b"13", b"4"] and store.num_keys() == before + 3
+        assert store.add("n", -5) == -2 and store.get("n") == b"-2"
+        store.wait(["x", "y"], datetime.timedelta(seconds=5))
+        assert store.delete_key("a") and not store.check(["a"]) and not store.delete_key("a")
+        assert store.num_keys() == before + 2
         with pytest.raises(dist.DistStoreError, match="wait timeout"):
             store.wait(["missing"], datetime.timedelta(seconds=0.05))
 

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import threading
+import types
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -487,3 +488,68 @@ def test_what_belongs_to_no_tree(tree: Path, tmp_path: Path) -> None:
     assert manager.verify(out) == manifest
     (out / "toy/other.py").write_text("x")
     assert manager.verify(out) == manifest and manager.added(out) == ["toy/other.py"]
+
+
+RULE = "from tests.patches.test_edges import rule\nPATCH = rule(id={id!r})\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"a": RULE.format(id="one"), "b": RULE.format(id="one")}, "two rules of shelf have the id one"),
+        (
+            {"a": RULE.format(id="one"), "b": "PATCHES = 1\n"},
+            r"the module patches\.shelf\.b defines no PATCH",
+        ),
+        ({"a": RULE.format(id="one"), "b": RULE.format(id="two")}, None),
+    ],
+)
+def test_the_rules_of_an_upstream(tmp_path: Path, monkeypatch, files: dict, message: str | None) -> None:
+    for name, source in files.items():
+        (tmp_path / f"{name}.py").write_text(source)
+    package = types.ModuleType("patches.shelf")
+    package.__path__, package.UPSTREAM = [str(tmp_path)], UPSTREAM
+    monkeypatch.setitem(sys.modules, "patches.shelf", package)
+    for name in files:
+        monkeypatch.delitem(sys.modules, f"patches.shelf.{name}", raising=False)
+    monkeypatch.setattr(manager, "upstreams", lambda: ["shelf"])
+    importlib.invalidate_caches()
+    if message is None:
+        assert [found.id for found in manager.discover("shelf")[1]] == ["one", "two"]
+        assert manager.runtime_rules("shelf") == []
+        return
+    with pytest.raises(PatchError, match=message):
+        manager.discover("shelf")
+
+
+@pytest.mark.parametrize(
+    "name", [None, 3, b"toy", ["toy"], "", "/toy", "toy/", "toy//x", "./toy", "toy/..", "a\0b"]
+)
+def test_what_is_no_name_of_a_file(name) -> None:
+    with pytest.raises(ValueError, match="is not the name of a file inside the tree"):
+        trees.check_name(name)
+    assert trees.check_name("toy/.x/..y") == "toy/.x/..y"
+
+
+@pytest.mark.parametrize("old", ["not there", "\n\n  not there\nat all\n", "   "])
+def test_a_fragment_that_is_not_there_is_named_by_its_first_line(old: str) -> None:
+    shown = "not there" if "not" in old else old
+    with pytest.raises(PatchError, match=re.escape(repr(shown)) + r"(?!.*at all)"):
+        replace(old, "new")("some\nsource\n")
+
+
+def test_a_builder_of_mindspeed_loads_the_extension_of_its_name(monkeypatch) -> None:
+    from kernels_ascend import mindspeed
+    from patches._extensions import load_ours
+
+    def original(self, verbose=True):
+        raise AssertionError("the compiler must not run")
+
+    monkeypatch.setattr(mindspeed, "load", lambda name: ["functions of", name])
+    load = load_ours(original)
+    assert (
+        load(SimpleNamespace(name="toy_op"))
+        == ["functions of", "toy_op"]
+        == load(SimpleNamespace(name="toy_op"), False)
+    )
+    assert load.__wrapped__ is original

@@ -8,7 +8,7 @@ import pickle
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_module, distribute_tensor
 from torch.distributed.tensor import parallel as tp
 from torch.distributed.tensor.debug import CommDebugMode
@@ -299,6 +299,19 @@ def check_files(rank, size):
             and back["d"].device_mesh == mesh
         )
         assert torch.equal(back["d"].full_tensor(), torch.arange(10.0).reshape(5, 2))
+
+
+def check_ranks_outside_a_mesh(rank, size):
+    """They have DTensors of the same shape without numbers."""
+    mesh, whole = DeviceMesh("cpu", list(range(1, size))), torch.arange(6.0).reshape(3, 2).requires_grad_()
+    for placement in (Shard(0), Shard(1), Replicate()):
+        d = distribute_tensor(whole, mesh, [placement])
+        local = d.to_local()
+        assert d.shape == (3, 2) and d.placements == (placement,) and d.requires_grad
+        if rank == 0:
+            assert mesh.get_coordinate() is None and local.numel() == 0 and local.shape == (0,)
+        elif size == 2:
+            assert torch.equal(local, whole)
 
 
 def check_local_map_and_counts(rank, size):
