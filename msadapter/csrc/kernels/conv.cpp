@@ -3,6 +3,7 @@
 
 #include "gemm.h"
 #include "layout.h"
+#include "onednn.h"
 #include "rows.h"
 #include "stepwise.h"
 
@@ -209,6 +210,34 @@ void weight_grad(const Problem &p, DType d, DType element, const T *result, cons
     }
 }
 
+// Computes one part with oneDNN, from the two others. Returns false if it is not there, declines, or takes longer to
+// prepare than the work itself. The part that is computed is of type float32. The others are read in their 16-bit type
+// if the processor has instructions for it, and as float32 otherwise.
+bool with_onednn(Call &c, const Problem &p, onednn::Part part, const Tensor &image, const Tensor &weight,
+                 const Tensor &result) {
+  constexpr int64_t kLeastWork = 1 << 18;  // products of two numbers
+  const Tensor *operands[] = {&image, &weight, &result};
+  const int written = static_cast<int>(part);
+  const DType given = operands[written == 0 ? 1 : 0]->dtype;
+  if (shape_only() || compute_dtype(given) != DType::F32 || is_rounding(given) || !onednn::convolves()) return false;
+  if (image.numel == 0 || weight.numel == 0 || result.numel < kLeastWork / std::max<int64_t>(1, p.depth()))
+    return false;
+  onednn::Convolution shape{p.spatial, p.n, p.image_channels, p.result_channels, p.groups, {}, {}, {}, {}, {}, {}, 0};
+  for (int d = 0; d < 3; ++d) {
+    shape.in[d] = p.w.in[d];
+    shape.out[d] = p.w.out[d];
+    shape.kernel[d] = p.w.kernel[d];
+    shape.stride[d] = p.w.stride[d];
+    shape.pad[d] = p.w.pad[d];
+    shape.dilation[d] = p.w.dilation[d];
+  }
+  const DType type = given != DType::F32 && onednn::preferred(given) ? given : DType::F32;
+  shape.type = static_cast<int64_t>(type);
+  void *data[3];
+  for (int i = 0; i < 3; ++i) data[i] = i == written ? operands[i]->data : c.cast(*operands[i], type).data;
+  return onednn::convolve(shape, part, data, [&](int64_t bytes) { return c.scratch(bytes); });
+}
+
 Tensor zeros_if_empty(const Tensor &t, int64_t samples) {
   if (samples == 0) fill_zero(t);
   return t;
@@ -245,23 +274,34 @@ MSA_KERNEL(Convolution) {  // input, weight, bias?, stride, padding, dilation, t
   const Problem p = problem(c, x, w, 3);
   const bool transposed = c.flag(6);
   const DType d = compute_dtype(x.dtype);
-  const Tensor cx = c.cast(x, d), cw = c.cast(w, d);
   const Target t(c, 0, x.dtype, d, image_shape(p, !transposed));
   const Tensor bias = c.has(2) ? c.cast(c.in(2), d) : Tensor();
+  if (!with_onednn(c, p, transposed ? onednn::Part::kImage : onednn::Part::kResult, transposed ? t.work : x, w,
+                   transposed ? x : t.work)) {
+    const Tensor cx = c.cast(x, d), cw = c.cast(w, d);
+    MSA_SWITCH_CONV(d, ({
+                      if (transposed)
+                        input_grad<T>(p, d, x.dtype, cx.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
+                      else
+                        forward<T>(p, d, cx.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
+                    }));
+  }
   MSA_SWITCH_CONV(d, ({
-                    if (transposed)
-                      input_grad<T>(p, d, x.dtype, cx.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
-                    else
-                      forward<T>(p, d, cx.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
                     if (c.has(2)) {
                       const int64_t channels = t.work.size(1);
                       const int64_t plane = channels == 0 || p.n == 0 ? 0 : t.work.numel / (channels * p.n);
                       check(bias.numel == channels, "Given weight of size ", w.shape(),
                             ", expected bias to be 1-dimensional with ", channels, " elements, but got bias of size ",
                             bias.shape(), " instead");
-                      for (int64_t i = 0; i < p.n * channels; ++i)
-                        for (int64_t j = 0; j < plane; ++j)
-                          t.work.ptr<T>()[i * plane + j] += bias.ptr<T>()[i % channels];
+                      const T *add = bias.ptr<T>();
+                      T *sum = t.work.ptr<T>();
+                      const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, plane));
+                      parallel_for(p.n * channels, grain, [=](int64_t begin, int64_t end) {
+                        for (int64_t i = begin; i < end; ++i) {
+                          const T v = add[i % channels];
+                          for (int64_t j = i * plane; j < (i + 1) * plane; ++j) sum[j] += v;
+                        }
+                      });
                     }
                   }));
   t.finish();
@@ -276,26 +316,31 @@ MSA_KERNEL(ConvolutionGrad) {
   const DType d = compute_dtype(g.dtype);
   const Tensor cg = c.cast(g, d);
   if (mask[0]) {
-    const Tensor cw = c.cast(w, d);
     const Target t(c, 0, g.dtype, d, x.shape(), channels_last(x) || channels_last(w));
-    MSA_SWITCH_CONV(d, ({
-                      if (transposed)
-                        forward<T>(p, d, cg.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
-                      else
-                        input_grad<T>(p, d, g.dtype, cg.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
-                    }));
+    if (!with_onednn(c, p, transposed ? onednn::Part::kResult : onednn::Part::kImage, transposed ? g : t.work, w,
+                     transposed ? t.work : g)) {
+      const Tensor cw = c.cast(w, d);
+      MSA_SWITCH_CONV(d, ({
+                        if (transposed)
+                          forward<T>(p, d, cg.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
+                        else
+                          input_grad<T>(p, d, g.dtype, cg.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
+                      }));
+    }
     t.finish();
   }
   if (mask[1]) {
-    const Tensor cx = c.cast(x, d);
     const Target t(c, 1, g.dtype, d, w.shape());
     zeros_if_empty(t.work, p.n);
-    MSA_SWITCH_CONV(d, ({
-                      if (transposed)
-                        weight_grad<T>(p, d, g.dtype, cx.ptr<T>(), cg.ptr<T>(), t.work.ptr<T>());
-                      else
-                        weight_grad<T>(p, d, g.dtype, cg.ptr<T>(), cx.ptr<T>(), t.work.ptr<T>());
-                    }));
+    if (!with_onednn(c, p, onednn::Part::kWeight, transposed ? g : x, t.work, transposed ? x : g)) {
+      const Tensor cx = c.cast(x, d);
+      MSA_SWITCH_CONV(d, ({
+                        if (transposed)
+                          weight_grad<T>(p, d, g.dtype, cx.ptr<T>(), cg.ptr<T>(), t.work.ptr<T>());
+                        else
+                          weight_grad<T>(p, d, g.dtype, cg.ptr<T>(), cx.ptr<T>(), t.work.ptr<T>());
+                      }));
+    }
     t.finish();
   }
   if (mask[2]) {

@@ -1,61 +1,13 @@
-// The functions of oneDNN's C interface that a product needs. They are found with dlsym.
-#include "onednn.h"
-
+// oneDNN: the library, its threads, and matrix products.
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <list>
-#include <map>
-#include <memory>
 #include <mutex>
+
+#include "onednn_library.h"
 
 namespace msa::onednn {
 namespace {
-
-using Status = int;
-using Handle = void *;
-struct ExecArg {
-  int arg;
-  Handle memory;
-};
-constexpr int kCpu = 1, kDimsMax = 12, kSrc = 1, kDst = 17, kWeights = 33, kEltwiseLinear = 0x26, kUndef = 0;
-struct Version {
-  int major, minor, patch;
-};
-
-#define MSA_ONEDNN_FUNCTIONS(X)                                                                       \
-  X(const Version *, version, ())                                                                     \
-  X(int, get_effective_cpu_isa, ())                                                                   \
-  X(Status, engine_create, (Handle *, int, size_t))                                                   \
-  X(Status, threadpool_interop_stream_create, (Handle *, Handle, void *))                             \
-  X(Status, threadpool_interop_set_max_concurrency, (int))                                            \
-  X(Status, memory_desc_create_with_strides, (Handle *, int, const int64_t *, int, const int64_t *))  \
-  X(Status, memory_desc_destroy, (Handle))                                                            \
-  X(Status, matmul_primitive_desc_create, (Handle *, Handle, Handle, Handle, Handle, Handle, Handle)) \
-  X(Status, primitive_desc_destroy, (Handle))                                                         \
-  X(Status, primitive_create, (Handle *, Handle))                                                     \
-  X(Status, primitive_destroy, (Handle))                                                              \
-  X(Status, primitive_execute, (Handle, Handle, int, const ExecArg *))                                \
-  X(Status, memory_create, (Handle *, Handle, Handle, void *))                                        \
-  X(Status, memory_set_data_handle, (Handle, void *))                                                 \
-  X(Status, memory_destroy, (Handle))                                                                 \
-  X(Status, primitive_attr_create, (Handle *))                                                        \
-  X(Status, primitive_attr_destroy, (Handle))                                                         \
-  X(Status, primitive_attr_set_post_ops, (Handle, Handle))                                            \
-  X(Status, post_ops_create, (Handle *))                                                              \
-  X(Status, post_ops_destroy, (Handle))                                                               \
-  X(Status, post_ops_append_eltwise, (Handle, int, float, float))                                     \
-  X(Status, post_ops_append_sum, (Handle, float, int32_t, int))
-
-struct Library {
-#define X(R, name, args) R(*name) args = nullptr;
-  MSA_ONEDNN_FUNCTIONS(X)
-#undef X
-  Handle engine = nullptr;
-  int isa = 0;
-  std::string problem = "oneDNN is not loaded";
-  bool ok() const { return problem.empty(); }
-};
 
 std::string &library_path() {
   static std::string p = std::getenv("MSADAPTER_ONEDNN_LIBRARY") ? std::getenv("MSADAPTER_ONEDNN_LIBRARY") : "";
@@ -85,15 +37,6 @@ void load(Library &l) {
     return;
   }
   l.problem.clear();
-}
-
-Library &library() {
-  static Library *l = [] {
-    auto *fresh = new Library;  // never freed, because products may run while the process ends
-    load(*fresh);
-    return fresh;
-  }();
-  return *l;
 }
 
 // oneDNN's threadpool_iface: the order of the virtual functions is its binary interface.
@@ -132,8 +75,6 @@ struct Product {
   }
 };
 
-int onednn_type(DType d) { return d == DType::F32 ? 3 : d == DType::BF16 ? 2 : 1; }
-
 bool build(Product &p, const Key &key) {
   Library &l = p.l;
   const int64_t batch = key.v[0], m = key.v[1], n = key.v[2], k = key.v[3];
@@ -167,31 +108,16 @@ bool build(Product &p, const Key &key) {
   return ok;
 }
 
-// The least recently used products of this thread. Null means that oneDNN has declined the product.
-class Cache {
- public:
-  Product *get(const Key &key) {
-    auto found = index_.find(key);
-    if (found != index_.end()) {
-      order_.splice(order_.begin(), order_, found->second);
-      return found->second->second.get();
-    }
-    auto p = std::make_unique<Product>(library());
-    if (!build(*p, key)) p.reset();
-    order_.emplace_front(key, std::move(p));
-    index_[key] = order_.begin();
-    if (order_.size() > kCapacity) {
-      index_.erase(order_.back().first);
-      order_.pop_back();
-    }
-    return order_.front().second.get();
-  }
+}  // namespace
 
- private:
-  static constexpr size_t kCapacity = 512;
-  std::list<std::pair<Key, std::unique_ptr<Product>>> order_;
-  std::map<Key, std::list<std::pair<Key, std::unique_ptr<Product>>>::iterator> index_;
-};
+Library &library() {
+  static Library *l = [] {
+    auto *fresh = new Library;
+    load(*fresh);
+    return fresh;
+  }();
+  return *l;
+}
 
 Handle stream() {
   thread_local Handle s = nullptr;
@@ -199,8 +125,6 @@ Handle stream() {
   if (!s && library().threadpool_interop_stream_create(&s, library().engine, pool) != 0) s = nullptr;
   return s;
 }
-
-}  // namespace
 
 void set_library(const std::string &path) { library_path() = path; }
 
@@ -231,12 +155,16 @@ bool matmul(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, float a
   key.beta = beta;
   key.dtype = static_cast<int>(dtype);
   key.threads = in_parallel_region() ? 1 : num_threads();
-  thread_local Cache cache;
+  thread_local Cache<Key, Product> cache;
   Library &l = library();
   Handle s = stream();
   if (!s) return false;
   l.threadpool_interop_set_max_concurrency(key.threads);
-  Product *p = cache.get(key);
+  Product *p = cache.get(key, [&] {
+    auto fresh = std::make_unique<Product>(l);
+    if (!build(*fresh, key)) fresh.reset();
+    return fresh;
+  });
   if (!p) return false;
   l.memory_set_data_handle(p->memory[0], const_cast<void *>(a.data));
   l.memory_set_data_handle(p->memory[1], const_cast<void *>(b.data));
