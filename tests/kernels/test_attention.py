@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msadapter as torch
-from kernels_ascend import attention_tiles
+from kernels_ascend import attention_masks, attention_tiles
 from kernels_ascend.attention_calls import (
     npu_fusion_attention,
     npu_fusion_attention_grad,
@@ -485,6 +485,99 @@ def test_a_mode_without_its_mask_hides_nothing(mode):
     assert torch.equal(found, npu_fusion_attention_v2(q, k, v, 4, "BNSD")[0])
 
 
+def wrong_prefix_masks():
+    """The rows below the triangle are false in the left half, true in the right half. One number is changed."""
+    for row, column in (
+        (2048, 0),
+        (2500, 700),
+        (2500, 1000),
+        (3071, 1023),
+        (2048, 1024),
+        (2500, 1300),
+        (3071, 2047),
+    ):
+        mask = prefix_mask().clone()
+        mask[row, column] = not mask[row, column]
+        yield mask
+
+
+@pytest.mark.parametrize("left", [None, 0, 1, 3])
+@pytest.mark.parametrize("right", [None, 0, 2, -1])
+@pytest.mark.parametrize("prefix", [0, 2])
+def test_a_tile_has_a_mask_only_if_it_hides_something(left, right, prefix):
+    band = attention_masks.Visible(left, right, prefix)
+    i, j = np.arange(9)[:, None], np.arange(9)
+    hidden = np.zeros((9, 9), bool)
+    hidden |= False if left is None else j < i - left
+    hidden |= False if right is None else j > i + right
+    hidden &= j >= prefix
+    for (i0, i1), (j0, j1) in itertools.product(itertools.combinations(range(0, 10, 3), 2), repeat=2):
+        for shift in range(2):
+            found = band.hidden((i0, i1), (j0 + shift, j1), torch.device("cpu"))
+            part = hidden[i0:i1, j0 + shift : j1]
+            if found is not None:
+                np.testing.assert_array_equal(np.broadcast_to(found.numpy(), part.shape), part)
+                assert prefix or part.any()
+            else:
+                assert not part.any()
+
+
+@pytest.mark.parametrize("layout", ["BNSD", "TND"])
+@pytest.mark.parametrize("scale", [0.5, 2.0])
+def test_second_derivatives_with_a_scale(layout, scale):
+    """The formula that second derivatives use is the operator: values, gradients, and theirs by finite differences."""
+    arrays = made(31, 1, 2, 1, 3, 4, 2)
+    q, k, v = (tensor(to_layout(x, layout)) for x in arrays[:3])
+    ends = {"actual_seq_qlen": [3], "actual_seq_kvlen": [4]} if layout == "TND" else {}
+
+    def run(q, k, v):
+        return npu_fusion_attention(q, k, v, 2, layout, scale=scale, **ends)[0]
+
+    expected = reference.attention(*arrays[:3], np.zeros((3, 4), bool), scale)
+    g = tensor(to_layout(arrays[3], layout)).detach()
+    first = torch.autograd.grad(run(q, k, v), (q, k, v), g, create_graph=True)
+    for found, want in zip(first, expected[3](arrays[3]), strict=False):
+        np.testing.assert_allclose(found.detach().numpy(), to_layout(want, layout), atol=1e-9)
+    total = sum((x * x).sum() for x in first)
+    second = torch.autograd.grad(total, (q, k, v))
+    for x, found in zip((q, k, v), second, strict=True):
+        flat, step = x.detach().reshape(-1), 1e-5
+        for at in (0, flat.numel() - 1):
+            values = []
+            for sign in (1, -1):
+                moved = flat.clone()
+                moved[at] += sign * step
+                parts = [moved.reshape(x.shape).requires_grad_() if y is x else y for y in (q, k, v)]
+                again = torch.autograd.grad(run(*parts), parts, g)
+                values.append(float(sum((p * p).sum() for p in again)))
+            assert abs((values[0] - values[1]) / (2 * step) - float(found.reshape(-1)[at])) < 1e-5
+
+
+@pytest.mark.parametrize("lengths", [[3], [3, 2], [2, 3, 1]])
+def test_bias_of_each_packed_sequence(lengths):
+    """With pse_type 0, a compressed ALiBi belongs to each sequence, or one to all of them."""
+    n, rows = 2, 1024
+    r = np.random.default_rng(5)
+    parts = [made(40 + i, 1, n, n, size, size, 4) for i, size in enumerate(lengths)]
+    q, k, v = (torch.tensor(np.concatenate([to_layout(p[i], "TND") for p in parts])) for i in range(3))
+    ends = np.cumsum(lengths).tolist()
+    keys = max(lengths)
+    for count in {1, len(lengths)}:
+        slopes = r.random((count, n, 1, 1))
+        distance = -np.abs(np.arange(rows)[:, None] + keys - rows - np.arange(keys)).astype(np.float64)
+        pse = torch.tensor(distance * slopes)
+        out = npu_fusion_attention_v2(
+            q, k, v, n, "TND", scale=0.5, pse=pse, pse_type=0, atten_mask=TRIANGLE, sparse_mode=3,
+            actual_seq_qlen=ends, actual_seq_kvlen=ends,
+        )[0]  # fmt: skip
+        want = []
+        for i, (size, part) in enumerate(zip(lengths, parts, strict=True)):
+            own = -np.abs(np.arange(size)[:, None] - np.arange(size)) * slopes[i if count > 1 else 0]
+            hide = np.triu(np.ones((size, size), bool), 1)
+            want.append(to_layout(reference.attention(*part[:3], hide, 0.5, 0.0, own)[0], "TND"))
+        np.testing.assert_allclose(out.numpy(), np.concatenate(want), atol=1e-9)
+
+
 def test_refusals():
     q, k, v = (torch.zeros(2, 4, 6, 8) for _ in range(3))
     odd = TRIANGLE.clone()
@@ -500,6 +593,10 @@ def test_refusals():
         ),
         ({"sparse_mode": 2, "atten_mask": ~TRIANGLE}, "must be true above the diagonal"),
         ({"sparse_mode": 2, "atten_mask": odd}, "must be true above the diagonal"),
+        *(
+            ({"sparse_mode": 6, "atten_mask": other, "prefix": [1, 2]}, "must be true above the diagonal")
+            for other in wrong_prefix_masks()
+        ),
         ({"sparse_mode": 7, "atten_mask": TRIANGLE}, "needs input_layout TND"),
         ({"sparse_mode": 6, "atten_mask": prefix_mask()}, "needs prefix"),
         ({"sparse_mode": 6, "atten_mask": TRIANGLE, "prefix": [1, 2]}, r"\[3072, 2048\]"),

@@ -231,6 +231,13 @@ def _unhans(dtype=torch.float32, count=4, mantissa=12, fixed=2, var=2):
     return torch_npu.npu_hans_decode(*parts, torch.zeros(256), out=torch.ones(count).to(dtype))
 
 
+def _unpermute(tokens=(4, 3), indices=(4,), probs=None):
+    places = torch.arange(4, dtype=torch.int32).reshape(indices)
+    return torch_npu.npu_moe_token_unpermute(
+        torch.ones(tokens), places, None if probs is None else torch.ones(probs)
+    )
+
+
 def _sections(sections, rows=3):
     return torch_npu.npu_mrope(
         torch.zeros(rows, 2, dtype=torch.long),
@@ -330,6 +337,12 @@ LIMITS = [
     (lambda: _unhans(fixed=4, var=0), lambda: _unhans(fixed=3, var=0), "fewer than the 4"),
     (lambda: _unhans(torch.float16), lambda: _unhans(torch.int32), "float32, float16 or bfloat16"),
     (lambda: _unhans(), lambda: torch_npu.npu_hans_decode(*[torch.zeros(9, dtype=torch.uint8)] * 4), "must be given"),
+    *(
+        (lambda: _unpermute(), refused, "must have 2 dimensions and sorted_indices 1")
+        for refused in (lambda: _unpermute((4, 3, 1)), lambda: _unpermute((4,)), lambda: _unpermute(indices=(4, 1)))
+    ),
+    (lambda: _unpermute(probs=(2, 2)), lambda: _unpermute(probs=(4,)), "T \\* K = 4"),
+    (lambda: _unpermute(probs=(4, 1)), lambda: _unpermute(probs=(2, 3)), "T \\* K = 4"),
     (lambda: _sections([1, 1, 2]), lambda: _sections([1, 1, 1]), "must divide"),
     (lambda: _sections([2, 1, 1]), lambda: _sections([2, 2]), "must divide"),
 ]  # fmt: skip

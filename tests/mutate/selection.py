@@ -47,6 +47,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "msadapter/utils": ("tests/utils",),
     "msadapter/utils/data": ("tests/utils/data",),
     "kernels_ascend": ("tests/kernels",),
+    "kernels_ascend/simulator": ("tests/simulator/test_stubs.py",),
     "patches": ("tests/patches",),
 }
 

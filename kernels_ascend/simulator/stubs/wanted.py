@@ -55,7 +55,8 @@ class Plugin:
         address, offset, size = self.sections[".rodata"]
         part = self.bytes[offset : offset + size]
         return {
-            address + m.start(): m[0].decode() for m in re.finditer(rb"(?<=\0)" + pattern + rb"(?=\0)", part)
+            address + m.start(): m[0].decode()
+            for m in re.finditer(rb"(?:\A|(?<=\0))" + pattern + rb"(?=\0)", part)
         }
 
     def _references(self) -> tuple[dict[int, set[int]], dict[int, set[str]]]:

@@ -127,6 +127,12 @@ _RESIZED = [
 ]
 
 _SIZES = [
+    "[torch.empty_like(v).stride() for v in (x(4, 6).t()[::2], x(2, 3, 4).permute(2, 0, 1)[:, :, ::2], x(3, 4)[:, ::3], "
+    "x(4, 3).expand(2, 4, 3), x(2, 3, 4).transpose(0, 2)[1:, ::2])]",
+    "[torch.linalg.matrix_power(x(3, 3) + 3 * torch.eye(3), n) for n in range(-3, 6)]",
+    *[f"torch.linalg.matrix_power(x(2, 3), {n})" for n in (-1, 0, 1, 2, 3, 4)],
+    "torch.linalg.matrix_power(x(3), 1)",
+    "gg(lambda a: torch.linalg.matrix_power(a, 5), x(2, 2)), gg(lambda a: torch.linalg.matrix_power(a, -2), x(2, 2))",
     "torch.empty_strided((), ()).shape, torch.empty_strided((), ()).stride(), x(1).new_empty_strided((), ()).shape",
     "torch.empty_strided((0, 2), (1, 1)).shape, torch.empty_strided((2, 0), (5, 7)).stride()",
     "torch.empty_strided((2, 3), (-1, 1))",
