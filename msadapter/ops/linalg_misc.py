@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ._declare import composite, op, raw, t
+from ._declare import _C, composite, op, raw, t
 from ._geometry import wrap_dim
 from ._lapack import lapack
 from ._linalg_tools import check_floating, check_matrix, check_square, identity, mH
@@ -354,6 +354,11 @@ def renorm(self, p, dim, maxnorm):
 
 
 def _cdist_grad(g, x1, x2, p, result, needs):
+    if not _C.is_grad_enabled() and x1.element_size() > 2:  # no graph of the gradient is recorded
+        return (
+            raw.DistanceGrad(g, x1, x2, p, result) if needs[0] else None,
+            raw.DistanceGrad(g.mT, x2, x1, p, result.mT) if needs[1] else None,
+        )
     difference = t.unsqueeze(x1, -2) - t.unsqueeze(x2, -3)
     distance, g = t.unsqueeze(result, -1), t.unsqueeze(g, -1)
     zero = t.zeros_like(difference)
@@ -410,6 +415,32 @@ def cdist(x1, x2, p, compute_mode):
     return t._cdist(x1, x2, float(p))
 
 
+def _pairs(n):
+    """Return the positions of the upper triangle in an n x n matrix, row by row."""
+    rows, cols = t.unbind(t.triu_indices(n, n, 1), 0)
+    return rows * n + cols
+
+
+def _row_distances_grad(g, self, p, result):
+    if not _C.is_grad_enabled():  # no graph of the gradient is recorded
+        return raw.RowDistancesGrad(g, self, p, result)
+    n = self.shape[0]
+    square = t.reshape(t.index_copy(t.zeros([n * n], dtype=g.dtype), 0, _pairs(n), g), [n, n])
+    first, second = _cdist_grad(square, self, self, p, t._cdist(self, self, p), (True, True))
+    return first + second
+
+
+@op(
+    "_row_distances(Tensor self, float p) -> Tensor",
+    forms="f",
+    grad={"self": _row_distances_grad},
+    node="PdistForwardBackward0",
+    whole=True,
+)
+def _row_distances(self, p):
+    return raw.RowDistances(self, p)
+
+
 @composite(
     "pdist(Tensor self, float p=2.0) -> Tensor",
     forms="f",
@@ -424,7 +455,7 @@ def pdist(self, p):
         raise RuntimeError("pdist only supports floating-point dtypes")
     if not p >= 0:
         raise RuntimeError("pdist only supports non-negative p values")
-    n = self.shape[0]
-    rows, cols = t.unbind(t.triu_indices(n, n, 1), 0)
+    if self.element_size() > 2:
+        return t._row_distances(self, float(p))
     flat = t.reshape(t._cdist(self, self, float(p)), [-1])
-    return t.index_select(flat, 0, rows * n + cols)
+    return t.index_select(flat, 0, _pairs(self.shape[0]))

@@ -71,31 +71,6 @@ void factor(const Tensor &lu, int *pivots, bool *odd) {
   }
 }
 
-template <class T>
-real_t<T> distance(const T *a, const T *b, int64_t n, double p) {
-  using C = compute_t<T>;
-  C r = 0;
-  auto d = [&](int64_t i) { return std::abs(static_cast<C>(a[i]) - static_cast<C>(b[i])); };
-  if (p == 0) {
-    for (int64_t i = 0; i < n; ++i) r += d(i) != 0;
-    return T(r);
-  }
-  if (p == 1) {
-    for (int64_t i = 0; i < n; ++i) r += d(i);
-    return T(r);
-  }
-  if (p == 2) {
-    for (int64_t i = 0; i < n; ++i) r += d(i) * d(i);
-    return T(std::sqrt(r));
-  }
-  if (std::isinf(p)) {
-    for (int64_t i = 0; i < n; ++i) r = std::max(r, d(i));
-    return T(r);
-  }
-  for (int64_t i = 0; i < n; ++i) r += std::pow(d(i), static_cast<C>(p));
-  return T(std::pow(r, static_cast<C>(1 / p)));
-}
-
 }  // namespace
 
 MSA_KERNEL(LinalgMatrixExp) {  // A -> exp(A)
@@ -184,26 +159,6 @@ MSA_KERNEL(Cross) {  // a, b (one shape after broadcasting), dim of size 3
           map2<T, T, T>(first, first, second, [](T x, T y) { return T(wrapping_sub<compute_t<T>>(x, y)); });
         }
       }));
-}
-
-MSA_KERNEL(Cdist) {  // x1 (..., n, m), x2 (..., k, m), p -> (..., n, k)
-  const Tensor &x = c.in(0), &y = c.in(1);
-  check(x.dtype == y.dtype, "expected m1 and m2 to have the same dtype, but got: ", cpp_type_name(x.dtype),
-        " != ", cpp_type_name(y.dtype));
-  const double p = c.real(2);
-  const Dims batch = broadcast_batches(batch_of(x), batch_of(y));
-  const int64_t n = x.size(-2), k = y.size(-2), m = x.size(-1), count = count_of(batch);
-  const Tensor a = c.contiguous(expand(x, join(batch, {n, m}))), b = c.contiguous(expand(y, join(batch, {k, m})));
-  const Tensor o = c.out(0, x.dtype, join(batch, {n, k}));
-  MSA_SWITCH_FLOAT(x.dtype, "cdist", ({
-                     parallel_for(count * n, std::max<int64_t>(1, 20000 / std::max<int64_t>(k * m, 1)),
-                                  [&](int64_t from, int64_t to) {
-                                    for (int64_t r = from; r < to; ++r)
-                                      for (int64_t j = 0; j < k; ++j)
-                                        o.ptr<T>()[r * k + j] =
-                                            distance(a.ptr<T>() + r * m, b.ptr<T>() + ((r / n) * k + j) * m, m, p);
-                                  });
-                   }));
 }
 
 }  // namespace msa
