@@ -283,6 +283,7 @@ def ldexp(self, other):
         "self": lambda g, other: g * t.pow(2.0, other),
         "other": lambda g, result: g * result * math.log(2),
     },
+    pointwise=True,
 )
 def _ldexp(self, other):
     return raw.Mul(self, raw.Pow(2.0, other))

@@ -6,6 +6,7 @@ import pytest
 
 import msadapter as torch
 from msadapter.ops._declare import declarations
+from msadapter.profiler import profile
 from tests.golden import store
 
 GOLDEN = store.load("facts").cases
@@ -68,6 +69,35 @@ def test_fact(fact, tag):
     assert len(operators) > 400
     ours = {name for name, declaration in operators.items() if getattr(declaration.facts, fact)}
     assert ours ^ (operators.keys() & GOLDEN[tag]) == DIFFERENT[fact].keys()
+
+
+def _called_by(function, *args) -> list:
+    """The declarations of the operators that a call runs."""
+    with profile() as events:
+        function(*args)
+    names = {event.name.removeprefix("aten::") for event in events.events()}
+    return [d for d in declarations.values() if d.schema.name in names]
+
+
+def test_what_a_pointwise_composite_runs_is_pointwise():
+    """vmap and DTensor take a composite apart, and read the facts of the operators that it runs."""
+    values = {
+        "Tensor": torch.full((2, 3), 0.5),
+        "TensorOrScalar": torch.full((2, 3), 0.5),
+        "float": 0.25,
+        "Scalar": 0.25,
+    }
+    composites = [d for d in declarations.values() if d.kind == "composite" and d.facts.pointwise]
+    others, count = {}, 0
+    for composite in composites:
+        if composite.schema.name in ("fill", "where"):  # where with a condition alone finds indices
+            continue
+        args = [values[p.type] for p in composite.schema.parameters if p.required]
+        called = [d for d in _called_by(composite.function, *args) if d.kind != "composite" and not d.view]
+        others |= {(composite.schema.name, d.schema.name): 1 for d in called if not d.facts.pointwise}
+        count += bool(called)
+    assert not others
+    assert count > 20
 
 
 def test_every_foreach_function_is_there():
