@@ -131,6 +131,8 @@ def _checked_std(std):
 )
 def normal(mean, std, size, *, generator, dtype, layout, device, requires_grad, pin_memory):
     """Return normal numbers. Mean and standard deviation are numbers (then ``size`` is needed) or tensors."""
+    if size is not None:  # tensors of one element stand for numbers here
+        mean, std = (x.item() if hasattr(x, "item") and x.ndim == 0 else x for x in (mean, std))
     _checked_std(std)
     with_mean, with_std = hasattr(mean, "shape"), hasattr(std, "shape")
     if not (with_mean or with_std):

@@ -141,6 +141,8 @@ def _slice(self, dim, start, end, step):
 )
 def narrow(self, dim, start, length):
     """Return `length` positions of a dim, beginning at `start`, as a view."""
+    if hasattr(start, "ndim") and (start.ndim or start.is_floating_point() or start.dtype.name == "bool"):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
     start = int(start)
     if self.ndim == 0:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")

@@ -109,6 +109,7 @@ SUITES = {
     "rare_methods": _suite("golden.expressions.rare_methods"),
     "reduction": _suite("golden.expressions.structure:REDUCTION"),
     "sparse": _suite("golden.expressions.sparse"),
+    "tensor_numbers": _suite("golden.expressions.tensor_numbers"),
     "storages": _suite("golden.expressions.storages"),
     "view": _suite("golden.expressions.structure:VIEW"),
     "vision": _suite("vision.vision_cases", packed=True),

@@ -20,6 +20,7 @@ TOPICS = (
     "number_ranges",
     "rare_methods",
     "storages",
+    "tensor_numbers",
 )
 CASES = {topic: cases(topic) for topic in TOPICS}
 ALL = [(topic, case) for topic in TOPICS for case in CASES[topic]]

@@ -119,6 +119,8 @@ void each_tensor_in(PyObject *o, F &&f) {
     if (PyObject *item = PySequence_Fast_GET_ITEM(o, i); is_tensor(item)) f(unwrap(item));
 }
 Ref call_body(const Op &op, PyObject **objects);
+// Replaces tensors by numbers where the schema of a composite has numbers, as PyTorch does. `held` owns the numbers.
+void numbers_for_tensors(const Op &op, PyObject **slots, std::vector<Ref> *held);
 Ref run_functional(Op &op, Operand *v, PyObject **slots, bool autocast = true);
 Ref run_inplace(Op &op, Operand *v, PyObject **slots);
 void resolve_kernel(Op &op);

@@ -155,6 +155,8 @@ void check_self(const Invocation &c) {
 
 Ref run_composite(Invocation *c) {
   check_arguments(c->op, c->slots);
+  std::vector<Ref> numbers;
+  numbers_for_tensors(c->op, c->slots, &numbers);
   if (c->out) check_out(c->op, nullptr, c->slots, c->out);
   if (c->self->inplace) {
     if (c->op.separate_operands) refuse_shared_arguments(c->slots, c->n);

@@ -44,7 +44,7 @@ static PyObject *plain_object(const Op &op, int i, const Operand &o, PyObject *o
       if (o.kind == Arg::kScalar) return PyBool_FromLong(o.scalar.i);
       break;
     case ParamType::kFloat:
-      if (o.kind == Arg::kScalar && original == Py_None) return PyFloat_FromDouble(o.scalar.d);
+      if (o.kind == Arg::kScalar && (original == Py_None || is_tensor(original))) return PyFloat_FromDouble(o.scalar.d);
       break;
     case ParamType::kScalar:
       if (o.kind == Arg::kScalar && is_tensor(original)) {
@@ -62,6 +62,32 @@ static PyObject *plain_object(const Op &op, int i, const Operand &o, PyObject *o
   }
   Py_INCREF(original);
   return original;
+}
+
+// Whether an argument holds a tensor where the schema has numbers.
+static bool has_tensor_for_number(const Param &p, PyObject *o) {
+  switch (p.type) {
+    case ParamType::kFloat:
+    case ParamType::kScalar:
+    case ParamType::kInt: return is_tensor(o);
+    case ParamType::kInts: {
+      if (!PyTuple_Check(o) && !PyList_Check(o)) return is_tensor(o);
+      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k)
+        if (is_tensor(PySequence_Fast_GET_ITEM(o, k))) return true;
+      return false;
+    }
+    default: return false;
+  }
+}
+
+void numbers_for_tensors(const Op &op, PyObject **slots, std::vector<Ref> *held) {
+  for (int i = 0; i < static_cast<int>(op.params.size()); ++i) {
+    if (!has_tensor_for_number(op.params[i], slots[i])) continue;
+    Operand number;
+    convert(op, i, slots[i], &number);
+    held->push_back(checked(plain_object(op, i, number, slots[i])));
+    slots[i] = held->back().get();
+  }
 }
 
 // The device of an operator's arguments, or that of the surrounding code if no tensor is among them.
