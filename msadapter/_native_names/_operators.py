@@ -4,6 +4,21 @@ from __future__ import annotations
 
 import importlib
 
+# Functions that are the same object in torch.nn.functional and in torch._C._nn. Others differ in their arguments.
+_OF_FUNCTIONAL = (
+    "avg_pool2d",
+    "avg_pool3d",
+    "elu_",
+    "gelu",
+    "hardtanh_",
+    "leaky_relu_",
+    "linear",
+    "one_hot",
+    "scaled_dot_product_attention",
+    "softplus",
+    "softshrink",
+)
+
 
 def operator_of(module: str, name: str):
     """Return the operator ``torch.ops.aten.<name>``.
@@ -11,6 +26,15 @@ def operator_of(module: str, name: str):
     Raises:
         AttributeError: there is no such operator. The message names ``torch._C.<module>``.
     """
+    if module == "_nn" and name in _OF_FUNCTIONAL:
+        return getattr(importlib.import_module("msadapter.nn.functional"), name)
+    family = module.removeprefix("_")  # torch._C._linalg.linalg_norm is torch.linalg.norm
+    if family in ("linalg", "fft", "special"):
+        found = getattr(importlib.import_module("msadapter"), family).__dict__.get(
+            name.removeprefix(f"{family}_")
+        )
+        if found is not None and name.startswith(f"{family}_"):
+            return found
     if not name.startswith("__"):
         aten = importlib.import_module("msadapter.ops").aten
         found = getattr(aten, name, None)

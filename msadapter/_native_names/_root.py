@@ -8,6 +8,7 @@ import weakref
 
 from .._host.native import load
 from .._values import determinism
+from ..ops._declare import namespaces
 
 _C = load()
 _logged: set[str] = set()
@@ -64,7 +65,20 @@ def _get_tracing_state() -> None:
     """Return None: no TorchScript trace is being recorded."""
 
 
+class _FunctionsOfTorch(type):
+    def __getattr__(cls, name: str):
+        found = namespaces["torch"].get(name)
+        if found is None:
+            raise AttributeError(f"type object 'torch._C._VariableFunctionsClass' has no attribute {name!r}")
+        return found
+
+
+class _VariableFunctionsClass(metaclass=_FunctionsOfTorch):
+    """The functions of torch as attributes. Pickles that PyTorch writes name torch.relu and others through it."""
+
+
 _written = (
+    _VariableFunctionsClass,
     _get_tracing_state,
     _WeakTensorRef,
     _set_fwd_grad_enabled,

@@ -7,6 +7,7 @@ import pickle
 import types
 
 from .._utils import _reduce_tensor
+from ..ops._declare import place_of
 from . import names
 from .names import TorchGlobal
 from .storage_ref import StorageRef, location_tag
@@ -59,6 +60,7 @@ class TorchReduce:
         self._plain = {cls.__reduce_ex__ for cls in (torch.Tensor, torch.nn.Parameter)}
         self._named = {torch.dtype: "torch", torch.memory_format: "torch"}
         self._size, self._device, self._layout = torch.Size, torch.device, torch.layout
+        self._operator = type(torch.add)
         self._classes = {
             torch.Tensor: ("torch", "Tensor"),
             torch.nn.Parameter: ("torch.nn.parameter", "Parameter"),
@@ -72,6 +74,9 @@ class TorchReduce:
         kind = type(obj)
         if kind in self._named or kind is TorchGlobal:
             return str(obj).rpartition(".")[2]
+        if kind is self._operator:
+            space, name = place_of(obj)
+            return (getattr, (self.tensor_class, name)) if space == "Tensor" else name
         if kind is self._device:
             index = () if obj.index is None else (obj.index,)
             return TorchGlobal("torch", "device"), (obj.type, *index)
@@ -96,6 +101,9 @@ class TorchReduce:
             return obj.module, obj.name
         if type(obj) in self._named:
             return self._named[type(obj)], name
+        if type(obj) is self._operator:
+            space, name = place_of(obj)
+            return "torch" if space == "torch" else f"torch.{space}", name
         if isinstance(obj, type) and obj in self._classes:
             return self._classes[obj]
         module = getattr(obj, "__module__", None)

@@ -436,13 +436,22 @@ def _by_name(space: str, name: str):
     return namespaces[space][name]
 
 
-def _reduce_operator(function):
-    """Operators are pickled and deep-copied by name."""
+def place_of(function) -> tuple[str, str]:
+    """Return (namespace, name) of a table function, such as ("nn.functional", "relu") or ("Tensor", "add_").
+
+    Raises:
+        TypeError: no namespace has it.
+    """
     module = function.__module__.removeprefix("torch").lstrip(".") or "torch"
     for space in (module, "Tensor", "torch", "nn.functional", "aten"):
         if namespaces[space].get(function.__name__) is function:
-            return _by_name, (space, function.__name__)
+            return space, function.__name__
     raise TypeError(f"cannot pickle operator {function.__name__}")
+
+
+def _reduce_operator(function):
+    """Operators are pickled and deep-copied by name. Files of torch.save name them as PyTorch does (_serialization.pickler)."""
+    return _by_name, place_of(function)
 
 
 def op(

@@ -4,6 +4,7 @@ import argparse
 import io
 import os
 import pickle
+import pickletools
 import subprocess
 import tarfile
 import zipfile
@@ -347,3 +348,42 @@ def test_megatron_checkpoint(reference):
     path = reference / "init_gpt" / "iter_0000001" / "mp_rank_00" / "model_optim_rng.pt"
     names = torch.serialization.get_unsafe_globals_in_checkpoint(path)
     assert "argparse.Namespace" in names
+
+
+def _globals_of(stream) -> set:
+    with zipfile.ZipFile(stream) as archive:
+        pickled = archive.read(next(n for n in archive.namelist() if n.endswith("data.pkl")))
+    words = [argument for _, argument, _ in pickletools.genops(pickled) if isinstance(argument, str)]
+    return {word.replace(" ", ".") for word in words}
+
+
+def test_functions_are_saved_under_the_names_of_pytorch():
+    functions = [torch.nn.functional.relu, torch.add, torch.linalg.norm, torch.fft.fft, torch.Tensor.add_]
+    stream = io.BytesIO()
+    torch.save(functions, stream)
+    found = _globals_of(stream)
+    assert {"torch.nn.functional.relu", "torch.add", "torch.linalg.norm", "torch.fft.fft"} <= found
+    assert not any("msadapter" in word or "_declare" in word for word in found)
+    stream.seek(0)
+    assert torch.load(stream, weights_only=False) == functions
+
+
+def test_a_function_of_a_file_must_be_allowed_by_name():
+    stream = io.BytesIO()
+    torch.save([torch.nn.functional.relu], stream)
+    stream.seek(0)
+    with pytest.raises(pickle.UnpicklingError, match="torch.nn.functional.relu was not an allowed global"):
+        torch.load(stream)
+    stream.seek(0)
+    with torch.serialization.safe_globals([torch.nn.functional.relu]):
+        assert torch.load(stream)[0] is torch.nn.functional.relu
+
+
+def test_functions_are_found_where_files_of_pytorch_name_them():
+    native = torch._C
+    assert native._VariableFunctionsClass.relu is torch.relu
+    assert native._nn.gelu is torch.nn.functional.gelu
+    assert native._linalg.linalg_norm is torch.linalg.norm
+    assert native._fft.fft_rfft is torch.fft.rfft
+    with pytest.raises(AttributeError, match="_VariableFunctionsClass.*no_such"):
+        _ = native._VariableFunctionsClass.no_such
