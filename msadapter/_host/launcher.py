@@ -25,6 +25,11 @@ def prepare() -> None:
         if needed not in entries:
             entries.insert(0, needed)
     os.environ["PYTHONPATH"] = os.pathsep.join(entries)
+    # A process that multiprocessing spawns takes over sys.path, whatever PYTHONPATH says.
+    place = 0 if sys.flags.safe_path else 1
+    for needed in (str(ROOT), str(SHIM)):
+        if needed not in sys.path[place:]:
+            sys.path.insert(place, needed)
     install()
 
 
