@@ -49,6 +49,30 @@ def npu_swiglu(self, dim):
 
 
 @composite(
+    "torch_npu.npu_geglu(Tensor self, int dim=-1, int approximate=1, bool activate_left=False) -> (Tensor, Tensor)",
+    forms="f",
+)
+def npu_geglu(self, dim, approximate, activate_left):
+    """Return a * gelu(b) for the halves a and b along `dim`, and gelu(b), which the device keeps for the gradient.
+
+    Args:
+        approximate: 0 for the exact function, 1 for the formula with tanh. activate_left: gelu(a) * b instead.
+
+    Raises:
+        RuntimeError: the dimension has an odd size, or `approximate` is neither 0 nor 1.
+    """
+    if approximate not in (0, 1):
+        raise RuntimeError(f"npu_geglu: approximate must be 0 or 1, but got {approximate}")
+    if self.shape[dim] % 2:
+        raise RuntimeError(f"npu_geglu: dimension {dim} of size {self.shape[dim]} cannot be halved")
+    kept, gate = self.to(working(self.dtype)).chunk(2, dim)
+    if activate_left:
+        kept, gate = gate, kept
+    activated = t.gelu(gate, approximate="tanh" if approximate else "none")
+    return (kept * activated).to(self.dtype), activated.to(self.dtype)
+
+
+@composite(
     "torch_npu.npu_scaled_masked_softmax(Tensor x, Tensor mask, Scalar scale=1, bool fixed_triu_mask=False) -> Tensor",
     forms="f",
 )

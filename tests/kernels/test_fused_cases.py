@@ -185,6 +185,27 @@ def test_swiglu_drawn(data, shape, dtype):
     near(mine, reference.vjp(formula, [numbers(x)], [numbers(g)])[0], dtype)
 
 
+@settings(max_examples=reference.examples(30), deadline=None)
+@given(st.data(), sizes, dtypes, st.booleans())
+def test_geglu_drawn(data, shape, dtype, left):
+    dim = data.draw(st.integers(-len(shape), len(shape) - 1))
+    shape[dim] = 2 * data.draw(st.integers(0, 3))
+    x = Drawn(data)(shape, dtype)
+
+    def formula(x):
+        kept, gate = np.split(x, 2, dim)
+        kept, gate = (gate, kept) if left else (kept, gate)
+        activated = 0.5 * gate * (1 + np.tanh(np.sqrt(2 / np.pi) * (gate + 0.044715 * gate**3)))
+        return kept * activated, activated
+
+    check(formula, lambda x: torch_npu.npu_geglu(x, dim, 1, left), (x,))
+    exact, activated = torch_npu.npu_geglu(x.detach(), dim, 0, left)
+    kept, gate = reversed(x.detach().chunk(2, dim)) if left else x.detach().chunk(2, dim)
+    wide = torch.nn.functional.gelu(gate.double())
+    near(activated, numbers(wide), dtype)
+    near(exact, numbers(wide * kept.double()), dtype)
+
+
 @settings(max_examples=reference.examples(25), deadline=None)
 @given(st.data(), st.integers(1, 3), st.integers(1, 3), st.integers(1, 5), st.integers(1, 5), dtypes)
 def test_scaled_masked_softmax_drawn(data, batch, heads, queries, keys, dtype):

@@ -317,6 +317,8 @@ LIMITS = [
     (lambda: _rotary(), lambda: _rotary(sin=(1, 1, 2, 4)), ""),
     (lambda: _rotary(), lambda: _rotary(3, (1, 1, 1, 3), (1, 1, 1, 3)), ""),
     (lambda: torch_npu.npu_swiglu(torch.ones(2, 4)), lambda: torch_npu.npu_swiglu(torch.ones(2, 3)), "halved"),
+    (lambda: torch_npu.npu_geglu(torch.ones(2, 4)), lambda: torch_npu.npu_geglu(torch.ones(2, 3)), "halved"),
+    (lambda: torch_npu.npu_geglu(torch.ones(2, 4), -1, 0), lambda: torch_npu.npu_geglu(torch.ones(2, 4), -1, 2), "approximate"),
     (lambda: torch_npu.npu_rms_norm(torch.ones(2, 4), torch.ones(4)),
      lambda: torch_npu.npu_rms_norm(torch.ones(2, 4), torch.ones(2)), "last dimensions"),
     (lambda: torch_npu.npu_rms_norm(torch.ones(2, 4), torch.ones(2, 4)),

@@ -122,6 +122,7 @@ CASES = {
         lambda a: torch_npu.npu_scaled_masked_softmax(a, MASK, 0.7),
         lambda: [x(1, 1, 2, 2)],
     ),
+    "npu_geglu": (torch_npu.npu_geglu, lambda: [x(2, 4)]),
     "npu_swiglu": (torch_npu.npu_swiglu, lambda: [x(2, 4)]),
     "npu_swiglu_backward": (torch_npu.npu_swiglu_backward, lambda: [x(2, 2), x(2, 4)]),
     "npu_gmm": (
