@@ -5,8 +5,12 @@ from __future__ import annotations
 import builtins
 import operator
 import types
+from collections.abc import Callable
+from typing import Any
 
 __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
+Target = Callable[..., Any] | str  # the types of a node's target and of its arguments, for annotations
+Argument = Any
 OPS = ("placeholder", "call_method", "call_module", "call_function", "get_attr", "output", "root")
 _effects: set = set()
 

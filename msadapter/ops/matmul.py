@@ -31,6 +31,14 @@ op(
     native="gradient",
     float8="tensors",
 )
+
+
+@composite("spmm(Tensor self, Tensor mat2) -> Tensor", forms="f", aliases=("dsmm",))
+def spmm(self, mat2):
+    """Return the product of two matrices, of which the first is usually sparse. An older name of mm."""
+    return t.mm(self, mat2)
+
+
 # The product of two matrices (or batches of them), each of which can be used transposed.
 op(
     "_mm_flags(Tensor self, Tensor mat2, bool transpose_a, bool transpose_b) -> Tensor",

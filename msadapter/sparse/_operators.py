@@ -413,7 +413,7 @@ def _sparse_sparse(a, b):
     return coo(indices, values, (a.shape[0], b.shape[1]), False).coalesce()
 
 
-@operator("mm", "_sparse_mm")
+@operator("mm", "_sparse_mm", "spmm")
 def mm(self, mat2):
     """Return the product of two matrices, of which one is sparse.
 

@@ -170,7 +170,7 @@ def _all(optimizers) -> tuple:
     return (optimizers,) if not isinstance(optimizers, (list, tuple)) else tuple(optimizers)
 
 
-def _initialized(optimizer) -> None:
+def _init_optim_state(optimizer) -> None:
     """Creates the state of an optimizer that has not stepped, by a step with zero gradients and learning rate 0."""
     if optimizer.state:
         return
@@ -192,7 +192,7 @@ def _initialized(optimizer) -> None:
 
 
 def _optimizer_state(model, optimizer, options) -> dict:
-    _initialized(optimizer)
+    _init_optim_state(optimizer)
     names = _names(model)
     skip = {p for p in names if options.ignore_frozen_params and not p.requires_grad}
     state = {
@@ -261,7 +261,7 @@ def set_optimizer_state_dict(
     """Loads a result of `get_optimizer_state_dict`, which may come from a different number of processes."""
     options = options or StateDictOptions()
     for optimizer in _all(optimizers):
-        _initialized(optimizer)
+        _init_optim_state(optimizer)
         given = optim_state_dict
         if options.broadcast_from_rank0:
             given = _optimizer_from_first(given, model, optimizer, options)

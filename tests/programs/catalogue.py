@@ -1,0 +1,324 @@
+"""The programs: where each comes from, how it is started on tiny data, and which of its lines hold numbers to compare."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import data
+
+DRIVERS = Path(__file__).with_name("drivers")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program, run as ``python SCRIPT ARGUMENTS`` in a copy of its source.
+
+    name: its row in the table
+    source: the folder below --sources; "" for a driver of ours, which calls an installed package
+    script: the script's path in the source; its folder is the working folder. "-m module" starts a module
+    arguments: of the command line
+    prepare: writes tiny data, given the working folder
+    lines: a regular expression; numbers are compared on the lines in which it is found
+    without: a regular expression of what is removed from these lines, such as times
+    tolerance: the largest allowed relative difference of a number
+    before: scripts that run first, for example to make the data
+    ranks: started by torchrun with so many processes
+    packages: what must be importable beside torch
+    """
+
+    name: str
+    source: str
+    script: str
+    arguments: tuple[str, ...] = ()
+    prepare: Callable[[Path], None] | None = None
+    lines: str = r"(?i)loss|acc|ppl|error"
+    without: str = r"\d+\.?\d*(e-?\d+)?\s*(ms|s)\b|time:?\s*\d+\.\d+|ms/batch\s+\d+\.\d+"
+    tolerance: float = 1e-4
+    before: tuple[str, ...] = ()
+    ranks: int = 0
+    packages: tuple[str, ...] = field(default=())
+
+
+def _mnist_above(folder: Path) -> None:
+    data.mnist(folder.parent / "data")
+
+
+def _mnist_inside(folder: Path) -> None:
+    data.mnist(folder / "data")
+
+
+def _corpus(folder: Path) -> None:
+    data.corpus(folder / "data" / "wikitext-2")
+
+
+def _cora(folder: Path) -> None:
+    data.cora(folder / "cora")
+
+
+def _cora_download(folder: Path) -> None:
+    """The program downloads an archive with `requests`; a module of this name in its folder hands it the tiny one."""
+    data.cora(folder / "made" / "cora")
+    with tarfile.open(folder / "cora.tgz", "w:gz") as archive:
+        archive.add(folder / "made" / "cora", "cora")
+    (folder / "requests.py").write_text(
+        "import contextlib, types\n\n\n@contextlib.contextmanager\ndef get(url, stream=False):\n"
+        "    with open('cora.tgz', 'rb') as raw:\n        yield types.SimpleNamespace(raw=raw)\n"
+    )
+
+
+def _restoration(folder: Path) -> None:
+    data.pictures(folder / "dataset" / "BSDS300" / "images", {"train": 12, "test": 6}, 300)
+
+
+def _classes(folder: Path) -> None:
+    for part, count in (("train", 8), ("val", 4)):
+        data.pictures(folder / "sample" / part, {"cats": count, "dogs": count}, 80)
+
+
+def _characters(folder: Path) -> None:
+    data.tokens(folder / "data" / "shakespeare_char")
+
+
+def _example(name: str, script: str = "main.py", *arguments: str, **options) -> Program:
+    folder = name.partition(" ")[0]
+    return Program(f"examples/{name}", "examples", f"{folder}/{script}", arguments, **options)
+
+
+_VISION = ("torchvision", "PIL")
+_WORDS = ("--epochs", "1", "--emsize", "32", "--nhid", "32", "--batch_size", "10", "--log-interval", "2")
+EXAMPLES = (
+    _example("mnist", "main.py", "--epochs", "2", "--no-accel", prepare=_mnist_above, packages=_VISION),
+    _example("mnist_rnn", "main.py", "--epochs", "1", prepare=_mnist_above, packages=_VISION),
+    _example(
+        "mnist_hogwild",
+        "main.py",
+        "--epochs",
+        "1",
+        "--num-processes",
+        "1",
+        prepare=_mnist_above,
+        packages=_VISION,
+        lines="Train Epoch|Test set",
+        without=r"^\d+",
+    ),  # fmt: skip
+    _example(
+        "mnist_forward_forward",
+        "main.py",
+        "--epochs",
+        "20",
+        "--no_accel",
+        "--train_size",
+        "500",
+        "--test_size",
+        "200",
+        prepare=_mnist_inside,
+        packages=_VISION,
+    ),  # fmt: skip
+    _example(
+        "vae",
+        "main.py",
+        "--epochs",
+        "2",
+        "--no-accel",
+        prepare=_mnist_above,
+        packages=_VISION,
+        before=("!mkdir results",),
+    ),
+    _example(
+        "siamese_network",
+        "main.py",
+        "--epochs",
+        "1",
+        "--no-accel",
+        "--dry-run",
+        prepare=_mnist_above,
+        packages=_VISION,
+    ),
+    _example(
+        "dcgan",
+        "main.py",
+        "--dataset",
+        "fake",
+        "--dry-run",
+        "--manualSeed",
+        "3",
+        "--workers",
+        "0",
+        "--imageSize",
+        "64",
+        "--ngf",
+        "16",
+        "--ndf",
+        "16",
+        lines="Loss_D",
+        packages=_VISION,
+    ),  # fmt: skip
+    _example(
+        "imagenet resnet18",
+        "main.py",
+        "sample",
+        "--epochs",
+        "1",
+        "--lr",
+        "0.001",
+        "-b",
+        "4",
+        "-j",
+        "0",
+        "--seed",
+        "1",
+        "-p",
+        "1",
+        "--no-accel",
+        prepare=_classes,
+        lines=r"Loss|Acc@",
+        without=r"(Time|Data)\s+[\d.]+ \(\s*[\d.]+\)",
+        packages=_VISION,
+    ),  # fmt: skip
+    _example(
+        "super_resolution",
+        "main.py",
+        "--upscale_factor",
+        "3",
+        "--batchSize",
+        "4",
+        "--testBatchSize",
+        "2",
+        "--nEpochs",
+        "1",
+        "--threads",
+        "0",
+        prepare=_restoration,
+        lines="Loss|PSNR",
+        packages=(*_VISION, "six"),
+    ),  # fmt: skip
+    *(
+        _example(f"word_language_model {kind}", "main.py", "--model", kind, *_WORDS, *rate, prepare=_corpus)
+        for kind, rate in (
+            ("LSTM", ()),
+            ("GRU", ()),
+            ("RNN_TANH", ("--lr", "1")),  # with the default of 20 the last bits decide
+            ("Transformer", ()),
+        )
+    ),
+    _example(
+        "time_sequence_prediction",
+        "train.py",
+        "--steps",
+        "2",
+        before=("generate_sine_wave.py",),
+        packages=("matplotlib",),
+    ),
+    _example(
+        "gcn", "main.py", "--epochs", "40", "--no-accel", prepare=_cora_download, without=r"\([\d.]+s\)"
+    ),  # fmt: skip
+    _example(
+        "gat",
+        "main.py",
+        "--epochs",
+        "20",
+        "--no-accel",
+        prepare=_cora,
+        without=r"\([\d.]+s\)",
+        packages=("requests",),
+    ),
+    *(
+        _example(f"fx {name}", f"{name}.py", lines=".", without="0x[0-9a-f]+")
+        for name in (
+            "invert",
+            "module_tracer",
+            "primitive_library",
+            "replace_op",
+            "subgraph_rewriter_basic_use",
+            "wrap_output_dynamically",
+        )  # fmt: skip
+    ),
+    Program("examples/fx native_interpreter", "examples", "fx/native_interpreter.py", lines="."),
+    Program("examples/distributed/ddp", "examples", "distributed/ddp/example.py", ranks=2, lines=r"."),
+    Program("examples/distributed/FSDP2", "examples", "distributed/FSDP2/example.py", ranks=2, lines=r"."),
+    Program(
+        "examples/distributed/tensor_parallelism",
+        "examples",
+        "distributed/tensor_parallelism/tensor_parallel_example.py",
+        ranks=2,
+        lines=".",
+    ),  # fmt: skip
+    Program(
+        "examples/distributed/sequence_parallel",
+        "examples",
+        "distributed/tensor_parallelism/sequence_parallel_example.py",
+        ranks=2,
+        lines=".",
+    ),  # fmt: skip
+)
+_NANO = ("config/train_shakespeare_char.py", "--device=cpu", "--compile=False", "--eval_iters=2", "--log_interval=1",
+         "--block_size=32", "--batch_size=6", "--n_layer=2", "--n_head=2", "--n_embd=32", "--max_iters=20", "--lr_decay_iters=20",
+         "--eval_interval=10")  # fmt: skip
+GPTS = (
+    Program(
+        "nanoGPT train.py",
+        "nanoGPT",
+        "train.py",
+        (*_NANO, "--dropout=0.0"),
+        _characters,
+        without=r"time [\d.]+ms, mfu -?[\d.]+%",
+    ),
+    Program(
+        "nanoGPT train.py, dropout",
+        "nanoGPT",
+        "train.py",
+        (*_NANO, "--dropout=0.2"),
+        _characters,
+        without=r"time [\d.]+ms, mfu -?[\d.]+%",
+    ),  # fmt: skip
+    Program(
+        "nanoGPT train.py, compiled",
+        "nanoGPT",
+        "train.py",
+        (*_NANO[:2], "--compile=True", *_NANO[3:], "--dropout=0.0"),
+        _characters,
+        without=r"time [\d.]+ms, mfu -?[\d.]+%",
+    ),  # fmt: skip
+    Program(
+        "minGPT adder",
+        "minGPT",
+        "projects/adder/adder.py",
+        ("--trainer.max_iters=30", "--data.ndigit=1", "--trainer.device=cpu"),
+        lines="train loss",
+        without=r"iter_dt [\d.]+ms|number of parameters.*",
+    ),  # fmt: skip
+    Program(
+        "mamba-minimal",
+        "mamba-minimal",
+        str(DRIVERS / "mamba_minimal.py"),
+        lines=".",
+        packages=("einops", "transformers"),
+    ),
+    Program(
+        "segment-anything image encoder",
+        "segment-anything",
+        str(DRIVERS / "image_segmenter.py"),
+        lines=".",
+        packages=_VISION,
+    ),
+)
+_LIBRARIES = {
+    "torchvision classification": ("torchvision_models", _VISION),
+    "torchvision detection": ("torchvision_detection", _VISION),
+    "timm": ("timm_models", ("timm",)),
+    "vit-pytorch": ("vit", ("vit_pytorch", "einops")),
+    "diffusers": ("diffusion", ("diffusers",)),
+    "torchmetrics": ("metrics", ("torchmetrics",)),
+    "Lightning": ("lightning_trainer", ("lightning",)),
+    "sentence-transformers": ("sentences", ("sentence_transformers",)),
+    "accelerate": ("accelerated", ("accelerate",)),
+    "peft": ("adapters", ("peft",)),
+}
+LIBRARIES = tuple(
+    Program(name, "", str(DRIVERS / f"{driver}.py"), lines=".", packages=packages)
+    for name, (driver, packages) in _LIBRARIES.items()
+)
+PROGRAMS = (*EXAMPLES, *GPTS, *LIBRARIES)

@@ -1,0 +1,50 @@
+"""docs/programs.md, made of the rows that a run gives."""
+
+from __future__ import annotations
+
+import datetime
+
+GOOD = ("equal", "rounding", "runs")
+
+HEAD = """# Ordinary programs
+
+Written by `python -m tests.programs --torch-python PYTHON --sources FOLDER --packages FOLDER --table docs/programs.md`;
+do not edit by hand. Date: {date}.
+
+Each program is run unmodified on tiny local data, once with PyTorch 2.13.0 and once with msadapter, with one thread. A row is
+equal if the numbers that the program prints (losses, accuracies, gradient norms) differ by at most 1e-4 of max(1, size). The
+difference is the largest one. "rounding": the program makes so much of the last bits that PyTorch with two threads differs
+from itself with one thread at least as much. Speed is PyTorch's time divided by msadapter's, for the whole process, its start
+included.
+
+{equal} of {count} programs that run with PyTorch here run with PyTorch's numbers.
+
+| program | result | numbers | difference | speed | note |
+|---|---|---|---|---|---|
+"""
+
+
+def _speed(row: dict) -> str:
+    if row["verdict"] not in (*GOOD, "differs"):
+        return ""
+    return f"{row['torch_seconds'] / row['seconds']:.2f}"
+
+
+def line(row: dict) -> str:
+    """Return a row in one line, for the terminal."""
+    gap = f", difference {row['difference']:.1e}" if "difference" in row else ""
+    speed = f", speed {_speed(row)}" if _speed(row) else ""
+    note = f": {row['note']}" if row["note"] else ""
+    return f"{row['name']}: {row['verdict']}{gap}{speed}{note}"
+
+
+def page(rows: list[dict]) -> str:
+    """Return the page. Programs that PyTorch itself does not run on this machine are listed, and not counted."""
+    counted = [row for row in rows if row["verdict"] != "not in PyTorch"]
+    equal = sum(row["verdict"] in GOOD for row in counted)
+    text = HEAD.format(date=datetime.date.today().isoformat(), equal=equal, count=len(counted))
+    for row in rows:
+        gap = f"{row['difference']:.1e}" if "difference" in row else ""
+        note = row["note"].replace("|", "\\|")
+        text += f"| {row['name']} | {row['verdict']} | {row.get('numbers', 0)} | {gap} | {_speed(row)} | {note} |\n"
+    return text

@@ -1,0 +1,149 @@
+"""Runs a program with one of the two interpreters, and compares the numbers that two runs print."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from .catalogue import Program
+
+ROOT = Path(__file__).resolve().parents[2]
+TIME_LIMIT = 900  # seconds for one run of a program
+_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|nan|inf)(?![\w])")
+
+
+@dataclass(frozen=True)
+class Side:
+    """An interpreter: `python` real PyTorch's or ours, `adapter` whether torch is answered by msadapter."""
+
+    python: str
+    adapter: bool
+    packages: str = ""
+    threads: int = 1
+
+    def command(self, program: Program, script: str, arguments: tuple[str, ...]) -> list[str]:
+        start = [self.python, *(["-m", "msadapter"] if self.adapter else [])]
+        if program.ranks:
+            launcher = [
+                "-m",
+                "torch.distributed.run",
+                f"--nproc-per-node={program.ranks}",
+                f"--master-port={_free_port()}",
+            ]
+            return [*start, *launcher, script, *arguments]
+        return [*start, script, *arguments]
+
+    def environment(self) -> dict[str, str]:
+        paths = [self.packages, *([str(ROOT)] if self.adapter else []), os.environ.get("PYTHONPATH", "")]
+        return os.environ | {
+            "PYTHONPATH": os.pathsep.join(p for p in paths if p),
+            "CUDA_VISIBLE_DEVICES": "",
+            "MSADAPTER_DEVICE": "cpu",
+            "HF_HUB_OFFLINE": "1",
+            "OMP_NUM_THREADS": str(self.threads),
+            "PYTHONHASHSEED": "0",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run gave. `error` is its last line of stderr if it failed, else ""."""
+
+    numbers: list[float]
+    seconds: float
+    error: str
+
+
+def _free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
+
+
+def numbers_in(text: str, lines: str, without: str) -> list[float]:
+    """Return the numbers on the lines in which `lines` is found, after what matches `without` is removed."""
+    found = []
+    for line in text.splitlines():
+        if re.search(lines, line):
+            found += [float(number) for number in _NUMBER.findall(re.sub(without, " ", line))]
+    return found
+
+
+def difference(ours: list[float], theirs: list[float]) -> float:
+    """Return the largest difference relative to max(1, size); infinity if the counts differ or one is not finite alone."""
+    if len(ours) != len(theirs):
+        return float("inf")
+    worst = 0.0
+    for a, b in zip(ours, theirs, strict=True):
+        if a == b or (a != a and b != b):
+            continue
+        gap = abs(a - b) / max(1.0, abs(b))
+        worst = max(worst, gap if gap == gap else float("inf"))
+    return worst
+
+
+def run(program: Program, side: Side, sources: Path) -> Run:
+    """Run a program in a fresh copy of its source."""
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(temporary) / "source"
+        if program.source:
+            shutil.copytree(sources / program.source, place, ignore=shutil.ignore_patterns(".git"))
+        else:
+            place.mkdir()
+        own = not Path(program.script).is_absolute()
+        folder = (place / program.script).parent if own else place
+        script = Path(program.script).name if own else program.script
+        if program.source == "minGPT":
+            folder, script = place, program.script  # its project imports the package beside it
+        if program.prepare is not None:
+            program.prepare(folder)
+        environment = side.environment()
+        environment["PYTHONPATH"] = os.pathsep.join([str(place), environment["PYTHONPATH"]])
+        output = ""
+        started = time.perf_counter()
+        for step in (*program.before, ""):
+            if step.startswith("!mkdir "):
+                (folder / step.removeprefix("!mkdir ")).mkdir(exist_ok=True)
+                continue
+            arguments = () if step else program.arguments
+            started = time.perf_counter()
+            try:
+                done = subprocess.run(side.command(program, step or script, arguments), cwd=folder, env=environment, text=True,
+                                      capture_output=True, timeout=TIME_LIMIT)  # fmt: skip
+            except subprocess.TimeoutExpired:
+                return Run([], TIME_LIMIT, f"no end after {TIME_LIMIT} s")
+            if done.returncode:
+                lines = [line for line in done.stderr.strip().splitlines() if line.strip()]
+                error = next(
+                    (
+                        line
+                        for line in reversed(lines)
+                        if re.match(r"(\[rank\d\]: )?[\w.]*(Error|Exception|Warning)\b", line)
+                    ),
+                    "",
+                )
+                return Run([], 0.0, error or (lines[-1] if lines else f"exit code {done.returncode}"))
+            output = done.stdout
+        seconds = time.perf_counter() - started
+    return Run(numbers_in(output, program.lines, program.without), seconds, "")
+
+
+def missing(program: Program, sources: Path, side: Side) -> str:
+    """Return what a program needs and is not there, or ""."""
+    if program.source and not (sources / program.source).is_dir():
+        return f"no folder {program.source} in --sources"
+    if program.packages:
+        code = "import importlib.util, sys; print(*(n for n in sys.argv[1:] if importlib.util.find_spec(n) is None))"
+        done = subprocess.run([side.python, "-c", code, *program.packages], env=side.environment(), text=True, capture_output=True,
+                              check=True)  # fmt: skip
+        if done.stdout.strip():
+            return f"not installed: {done.stdout.strip()}"
+    return ""
