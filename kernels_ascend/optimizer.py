@@ -35,6 +35,8 @@ def npu_apply_adam_w(
     Returns:
         out.
     """
+    if amsgrad and max_grad_norm is None:
+        raise RuntimeError("npu_apply_adam_w: amsgrad needs max_grad_norm")
     var, m, v = out
     beta1_power, beta2_power, lr = (_number(x) for x in (beta1_power, beta2_power, lr))
     with msadapter.no_grad():
@@ -43,8 +45,6 @@ def npu_apply_adam_w(
         v.mul_(beta2).addcmul_(g, g, value=1 - beta2)
         second = v
         if amsgrad:
-            if max_grad_norm is None:
-                raise RuntimeError("npu_apply_adam_w: amsgrad needs max_grad_norm")
             second = max_grad_norm.copy_(t.maximum(max_grad_norm, v))
         denominator = (second / (1 - beta2_power * beta2)).sqrt_().add_(epsilon)
         var.mul_(1 - lr * weight_decay)

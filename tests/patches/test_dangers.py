@@ -350,6 +350,35 @@ def test_a_source_that_changes_meanwhile(tree: Path, tmp_path: Path, monkeypatch
     assert sorted(os.listdir(tmp_path)) == ["upstream"]
 
 
+def test_a_destination_that_appears_meanwhile(tree: Path, tmp_path: Path, monkeypatch) -> None:
+    from patches import manager
+
+    plain, out = manager.copy, tmp_path / "out"
+
+    def slow(source, new, found):
+        users_folder(out)
+        return plain(source, new, found)
+
+    monkeypatch.setattr(manager, "copy", slow)
+    with pytest.raises(PatchError, match="out"):
+        apply(UPSTREAM, [rule()], tree, out)
+    assert contents(out) == {"thesis.txt": b"years of work"}
+    assert sorted(os.listdir(tmp_path)) == ["out", "upstream"]
+
+
+def test_what_is_behind_a_link_is_not_hashed(tree: Path, tmp_path: Path) -> None:
+    """At any depth: the file belongs to another tree, or is another file of this one."""
+    (tree / "toy/deep/er").mkdir(parents=True)
+    (tree / "toy/deep/er/x.py").write_text("x")
+    (tree / "top").symlink_to("toy")
+    (tree / "toy/deep/loop").symlink_to("er")
+    names = ["toy/engine.py", "toy/deep/er/x.py", "top", "top/engine.py", "top/deep/er/x.py", "toy/deep/loop",
+             "toy/deep/loop/x.py", "toy/absent.py"]  # fmt: skip
+    found = trees.hashes(tree, names)
+    assert sorted(found) == ["top", "toy/deep/er/x.py", "toy/deep/loop", "toy/engine.py"]
+    assert found["toy/engine.py"] == sha(ENGINE) and found["top"] == sha("toy")
+
+
 def test_names_that_are_no_text(tree: Path, tmp_path: Path) -> None:
     """File names and link targets that are not valid text are copied, hashed and verified."""
     name = os.fsdecode(b"toy/b\xfccher")

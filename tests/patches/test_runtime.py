@@ -143,6 +143,17 @@ def test_a_target_that_is_gone_fails_the_import(package: str, attribute: str) ->
     assert "toylib.engine" not in sys.modules
 
 
+def test_an_attribute_that_is_made_on_demand_is_not_replaced(package: str, tmp_path: Path) -> None:
+    """A module with __getattr__ has the attribute for a program, but there is nothing to put back later."""
+    (tmp_path / "toylib/engine.py").write_text(SOURCE.replace("def speed", "def _speed") + (
+        "\n\ndef __getattr__(name):\n    if name == 'speed':\n        return _speed\n    raise AttributeError(name)\n"
+    ))  # fmt: skip
+    install_patches([rule()])
+    with pytest.raises(PatchError, match="toylib.engine has no speed: upstream has changed"):
+        importlib.import_module("toylib.engine")
+    assert "speed" not in applied_patches()
+
+
 def test_drift_shows_both_sources(package: str) -> None:
     other = "def speed(x):\n    return x * 3\n"
     install_patches([rule(fingerprints=(fingerprint(other),), expected=other)])

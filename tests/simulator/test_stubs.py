@@ -85,17 +85,24 @@ def test_the_list_says_what_is_simulated(plugin, tmp_path, monkeypatch, capsys):
 
 def test_stubs_are_written_for_what_nobody_defines(tmp_path):
     mindspore = tmp_path / "mindspore"
-    other = compiled(mindspore, "lib/libcore.so", "int defined_beside() { return 1; }")
+    other = compiled(
+        mindspore, "lib/libcore.so", "int defined_beside() { return 1; }", "-Wl,-soname,libcore.so"
+    )
     source = r"""
     int defined_beside();
     namespace ge { struct OperatorCreatorRegister { OperatorCreatorRegister(int); }; }
     namespace cann { struct Table { virtual void f(); Table(); }; extern int counter; int quote(const char *); }
     extern "C" int aclnnAdd(); extern "C" int PyThing(); extern "C" int ours(); extern "C" int absent();
     static ge::OperatorCreatorRegister registered(1);
+    extern "C" double lgamma(double);
+    double f(double x) { return lgamma(x); }
     int run() { cann::Table t; return defined_beside() + cann::counter + cann::quote("") + aclnnAdd() + PyThing()
                                       + ours() + absent(); }
     """
-    compiled(mindspore, "lib/plugin/ascend/libascend.so", source, "-fvisibility=default")
+    cann = compiled(tmp_path, "libcann.so", "int of_cann() { return 1; }", "-Wl,-soname,libcann.so")
+    linked = ("-Wl,--no-as-needed", str(other), str(cann), "-lm")
+    plugin = compiled(mindspore, "lib/plugin/ascend/libascend.so", source, *linked)
+    assert "libm.so" in subprocess.run(["readelf", "-d", plugin], capture_output=True, text=True).stdout
     compiled(mindspore, "lib/plugin/gpu/libgpu.so", "int in_gpu(); int g() { return in_gpu(); }")
     compiled(
         mindspore,
@@ -112,11 +119,11 @@ def test_stubs_are_written_for_what_nobody_defines(tmp_path):
     (headers / "hccl_adapter/plugin").mkdir(parents=True)
     (headers / "hccl_adapter/plugin/hccl_plugin.h").write_text("ORIGIN_METHOD(HcclFind, HcclResult, int)\n")
     own = compiled(tmp_path, "libown.so", 'extern "C" int ours() { return 1; }')
-    assert other.exists() and generate.generate(mindspore, tmp_path, [own]) == []
+    assert other.exists() and generate.generate(mindspore, tmp_path, [own]) == ["libcann.so"]
     text = (tmp_path / "stubs.S").read_text()
     made = {line.split()[1] for line in text.splitlines() if line.startswith(".globl")}
     assert {"absent", "aclrtAsked", "rtOther", "HcclFind", "_ZN4cann7counterE"} <= made
-    assert not made & {"aclnnAdd", "PyThing", "ours", "in_gpu", "in_kernel", "_Z14defined_besidev"}
+    assert not made & {"aclnnAdd", "PyThing", "ours", "in_gpu", "in_kernel", "_Z14defined_besidev", "lgamma"}
     entries = {name: part for part in text.split(".globl ")[1:] for name in [part.split()[0]]}
     assert "mov $207000,%eax" in entries["aclrtAsked"] and "mov $0,%eax" in entries["rtOther"]
     assert "mov $5,%eax" in entries["HcclFind"] and "jmp .Labort" in entries["absent"]
@@ -127,7 +134,7 @@ def test_stubs_are_written_for_what_nobody_defines(tmp_path):
     subprocess.run(
         ["gcc", "-c", tmp_path / "stubs.S", "-o", tmp_path / "stubs.o"], check=True
     )  # it assembles
-    assert (tmp_path / "needed").read_text() == "\n"
+    assert (tmp_path / "needed").read_text() == "libcann.so\n"
 
 
 def test_packages_of_cann_take_everything(monkeypatch):
