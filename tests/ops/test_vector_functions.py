@@ -113,12 +113,19 @@ def test_16_bit_numbers_are_computed_in_float32(name, dtype):
 
 
 BINARY = {
+    "fmod": np.fmod,
+    "remainder": lambda x, y: _sign_of_divisor(np.fmod(x, y), y),
+    "nextafter": None,
     "atan2": np.arctan2,
     "hypot": np.hypot,
     "pow": np.power,
     "xlogy": lambda x, y: np.where(np.isnan(y), y, np.where(x == 0, 0, x * np.log(y))),
     "xlog1py": lambda x, y: np.where(np.isnan(y), y, np.where(x == 0, 0, x * np.log1p(y))),
 }
+
+
+def _sign_of_divisor(rest, y):
+    return np.where((rest != 0) & ((rest < 0) != (y < 0)), rest + y, rest)
 
 
 @pytest.mark.parametrize("name", BINARY)
@@ -130,7 +137,10 @@ def test_binary_functions_are_within_three_units(name):
     )
     x, y = np.concatenate([x, np.repeat(special, 15)]), np.concatenate([y, np.tile(special, 15)])
     with np.errstate(all="ignore"):
-        exact = BINARY[name](x.astype(np.float64), y.astype(np.float64))
+        if name == "nextafter":
+            exact = np.nextafter(x, y).astype(np.float64)
+        else:
+            exact = BINARY[name](x.astype(np.float64), y.astype(np.float64))
     if name.startswith("xlog"):
         exact = np.where((x == 0) & ~np.isnan(y), np.float64(0), exact)
     result = getattr(torch.special if name == "xlog1py" else torch, name)(
@@ -203,3 +213,42 @@ def test_large_angles_among_small_ones_are_exact():
         )
     in_place = torch.from_numpy(x.copy())
     assert torch.equal(in_place.sin_(), torch.from_numpy(x).sin())
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_remainders_are_exact_and_floor_division_is_that_of_python(kind):
+    random = np.random.default_rng(2)
+    x = np.concatenate([random.uniform(-size, size, 20_000) for size in (3, 1e4, 1e9)]).astype(kind)
+    y = random.permutation(
+        np.concatenate([random.uniform(-size, size, 30_000) for size in (0.7, 30)])
+    ).astype(kind)
+    x[:20_000] = (y[:20_000] * random.integers(-9, 9, 20_000)).astype(
+        kind
+    )  # quotients at or beside whole numbers
+    a, b = torch.from_numpy(x), torch.from_numpy(y)
+    np.testing.assert_array_equal(torch.fmod(a, b).numpy(), np.fmod(x, y))
+    np.testing.assert_array_equal(torch.remainder(a, b).numpy(), np.remainder(x, y))
+    np.testing.assert_array_equal(torch.floor_divide(a, b).numpy(), np.floor_divide(x, y))
+
+
+def test_error_functions():
+    random = np.random.default_rng(4)
+    x = np.concatenate([random.uniform(-size, size, 50_000) for size in (0.1, 1, 4, 10.1)]).astype(np.float32)
+    exact = torch.erfc(torch.from_numpy(x.astype(np.float64))).numpy()
+    assert_close(torch.erfc(torch.from_numpy(x)).numpy(), exact, [x], 2.5)
+    p = np.concatenate([random.uniform(-1, 1, 50_000), 1 - 10.0 ** random.uniform(-7, 0, 50_000)]).astype(
+        np.float32
+    )
+    p = p[np.abs(p) < 1]
+    exact = torch.erfinv(torch.from_numpy(p.astype(np.float64))).numpy()
+    assert_close(torch.erfinv(torch.from_numpy(p)).numpy(), exact, [p], 5)
+    p = np.concatenate([random.uniform(0, 1, 50_000), 10.0 ** random.uniform(-37, 0, 50_000)]).astype(
+        np.float32
+    )
+    p = p[(p > 0) & (p < 1)]
+    exact = torch.special.ndtri(torch.from_numpy(p.astype(np.float64))).numpy()
+    assert_close(torch.special.ndtri(torch.from_numpy(p)).numpy(), exact, [p], 8)
+    edges = torch.tensor([-1.0, 1.0, 2.0, -2.0, float("nan"), 0.0, -0.0])
+    torch.testing.assert_close(
+        torch.erfinv(edges), torch.erfinv(edges.double()).float(), equal_nan=True, rtol=0, atol=0
+    )

@@ -89,6 +89,37 @@ void binary(const Tensor &o, const Tensor &a, const Tensor &b, F f, int64_t grai
       &f, grain);
 }
 
+// o[i] = near(a[i], b[i]) where fits(a[i], b[i]), and far(a[i], b[i]) elsewhere: unary_within() for two operands.
+template <class T, class P, class N, class F>
+void binary_where(const Tensor &o, const Tensor &a, const Tensor &b, P fits, N near, F far, int64_t grain) {
+  struct Context {
+    P fits;
+    N near;
+    F far;
+  } context{fits, near, far};
+  const Tensor *t[] = {&o, &a, &b};
+  const DType d[] = {dtype_of<T>::value, dtype_of<T>::value, dtype_of<T>::value};
+  run_blocks(
+      3, 1, t, d,
+      [](char *const *p, int64_t n, const void *given) {
+        const Context c = *static_cast<const Context *>(given);
+        for (int64_t begin = 0; begin < n; begin += 256) {
+          T *po = reinterpret_cast<T *>(p[0]) + begin;
+          const T *pa = reinterpret_cast<const T *>(p[1]) + begin, *pb = reinterpret_cast<const T *>(p[2]) + begin;
+          const int64_t m = std::min<int64_t>(256, n - begin);
+          int beyond = 0;
+          for (int64_t i = 0; i < m; ++i) beyond |= !c.fits(pa[i], pb[i]);
+          if (beyond) {
+            for (int64_t i = 0; i < m; ++i) po[i] = c.fits(pa[i], pb[i]) ? c.near(pa[i], pb[i]) : c.far(pa[i], pb[i]);
+            continue;
+          }
+#pragma GCC ivdep
+          for (int64_t i = 0; i < m; ++i) po[i] = c.near(pa[i], pb[i]);
+        }
+      },
+      &context, grain);
+}
+
 // o[i] = f(a[i], b[i], c[i])
 template <class TO, class TA, class TB, class TC, class F>
 void ternary(const Tensor &o, const Tensor &a, const Tensor &b, const Tensor &c, F f, int64_t grain = kGrain) {

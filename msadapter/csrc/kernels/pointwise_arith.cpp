@@ -1,6 +1,7 @@
 // Arithmetic: + - * / and their remainders, fused forms, sign and root functions.
 #include "pointwise.h"
 #include "pointwise_math.h"
+#include "vec_functions.h"
 
 namespace msa {
 namespace {
@@ -59,6 +60,17 @@ void add_scaled(Call &c, const char *op, int sign) {
   });
 }
 
+// The floor of a / b from the remainder of the division, and the remainder with the sign of b.
+template <class T>
+MSA_INLINE T floor_quotient(T a, T b, T mod) {
+  const T even = (a - mod) / b, div = mod != 0 && (b < 0) != (mod < 0) ? even - T(1) : even;
+  const T f = vec::floored(div), nearest = div - f > T(0.5) ? f + T(1) : f;
+  return div == 0 ? vec::copysign(T(0), a / b) : nearest;
+}
+template <class T>
+MSA_INLINE T with_sign_of(T b, T mod) {
+  return mod != 0 && (b < 0) != (mod < 0) ? mod + b : mod;
+}
 // Floor division as Python does it. It is right also if the quotient (a - mod) / b is rounded.
 template <class T>
 T floor_divide(T a, T b) {
@@ -69,12 +81,7 @@ T floor_divide(T a, T b) {
     return q - (a % b != 0 && (a < 0) != (b < 0));
   } else {
     if (b == 0) return a / b;
-    const T mod = std::fmod(a, b);
-    T div = (a - mod) / b;
-    if (mod != 0 && (b < 0) != (mod < 0)) div -= 1;
-    if (div == 0) return std::copysign(T(0), a / b);
-    const T f = std::floor(div);
-    return div - f > T(0.5) ? f + 1 : f;
+    return floor_quotient(a, b, std::fmod(a, b));
   }
 }
 template <class T>
@@ -85,8 +92,7 @@ T remainder(T a, T b) {
     const T m = a % b;
     return m != 0 && (m < 0) != (b < 0) ? m + b : m;
   } else {
-    const T m = std::fmod(a, b);
-    return m != 0 && (b < 0) != (m < 0) ? m + b : m;
+    return with_sign_of(b, std::fmod(a, b));
   }
 }
 template <class T>
@@ -138,13 +144,25 @@ void true_divide(Call &c) {
   Tensor o = out2(c, p.dtype, p);
   MSA_COMPUTE_FLOAT_COMPLEX(p.dtype, "div_true_cpu", (binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return x / y; })));
 }
+// o = whole(a, b) for integers and for what vec::fmod() does not serve, and part(a, b, remainder) elsewhere.
+template <class T, class P>
+void divided(const Tensor &o, const Two &p, T (*whole)(T, T), P part) {
+  if constexpr (std::is_integral_v<T>)
+    binary<T, T, T>(o, p.a, p.b, whole);
+  else
+    binary_where<T>(
+        o, p.a, p.b,
+        [](T x, T y) { return (vec::abs(x / y) <= vec::kQuotientLimit<T>)&(vec::abs(y) < vec::kInfinity<T>); },
+        [part](T x, T y) { return part(x, y, vec::fmod(x, y)); }, whole, kGrain);
+}
 void floor_division(Call &c) {
   const Two p = operands(c);
   Tensor o = out2(c, p.dtype, p);
   if (p.dtype == DType::F16) return binary<float, float, float>(o, p.a, p.b, floor_divide16<Half>);
   if (p.dtype == DType::BF16) return binary<float, float, float>(o, p.a, p.b, floor_divide16<BFloat16>);
-  MSA_COMPUTE_REAL(p.dtype, "div_floor_cpu",
-                   (binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return floor_divide(x, y); })));
+  MSA_COMPUTE_REAL(
+      p.dtype, "div_floor_cpu",
+      (divided<T>(o, p, floor_divide<T>, [](auto x, auto y, auto mod) { return floor_quotient(x, y, mod); })));
 }
 
 }  // namespace
@@ -198,7 +216,8 @@ MSA_KERNEL_ALIAS(InplaceFloorDivides, FloorDiv)
 MSA_POINTWISE_KERNEL(RemainderTensorTensor) {  // input, other: the sign is that of other
   const Two p = operands(c);
   Tensor o = out2(c, p.dtype, p);
-  MSA_COMPUTE_REAL(p.dtype, "remainder_cpu", (binary<T, T, T>(o, p.a, p.b, remainder<T>)));
+  MSA_COMPUTE_REAL(p.dtype, "remainder_cpu",
+                   (divided<T>(o, p, remainder<T>, [](auto, auto y, auto mod) { return with_sign_of(y, mod); })));
 }
 MSA_KERNEL_ALIAS(RemainderTensorScalar, RemainderTensorTensor)
 MSA_KERNEL_ALIAS(RemainderScalarTensor, RemainderTensorTensor)
@@ -208,7 +227,7 @@ MSA_KERNEL_ALIAS(InplaceRemainderTensorScalar, RemainderTensorTensor)
 MSA_POINTWISE_KERNEL(FmodTensor) {  // input, other: the sign is that of input
   const Two p = operands(c);
   Tensor o = out2(c, p.dtype, p);
-  MSA_COMPUTE_REAL(p.dtype, "fmod_cpu", (binary<T, T, T>(o, p.a, p.b, fmod_of<T>)));
+  MSA_COMPUTE_REAL(p.dtype, "fmod_cpu", (divided<T>(o, p, fmod_of<T>, [](auto, auto, auto mod) { return mod; })));
 }
 MSA_KERNEL_ALIAS(FmodScalar, FmodTensor)
 

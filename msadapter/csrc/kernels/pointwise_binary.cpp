@@ -182,7 +182,7 @@ MSA_POINTWISE_KERNEL(NextAfter) {
     default: break;
   }
   MSA_COMPUTE_FLOAT(p.dtype, "nextafter_cpu",
-                    (binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return std::nextafter(x, y); })));
+                    (binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return vec::nextafter(x, y); })));
 }
 MSA_POINTWISE_KERNEL(Heaviside) {  // input, value where input is 0
   check(!is_complex(c.in(0).dtype), "heaviside is not yet implemented for complex tensors.");

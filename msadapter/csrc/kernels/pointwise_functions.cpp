@@ -131,7 +131,7 @@ MSA_POINTWISE_KERNEL(Sinc) {
                         o, a, T(vec::kCircularLimit / 4), [](T x) { return vec::sinc(x); },
                         [](T x) { return sinc_of(x); }, kMediumGrain)));
 }
-MSA_COSTLY_KERNEL(Erfc, FLOAT, "erfc_vml_cpu", std::erfc(x))
+MSA_UNARY_KERNEL(Erfc, FLOAT, "erfc_vml_cpu", vec::erfc(x))
 
 // ---- rounding
 MSA_POINTWISE_KERNEL(Floor) {

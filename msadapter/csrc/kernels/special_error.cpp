@@ -1,5 +1,6 @@
 // Inverse and scaled error functions, ndtr, and functions for entropies.
 #include "special_math.h"
+#include "vec_functions.h"
 
 namespace msa {
 namespace {
@@ -72,11 +73,21 @@ double entr(double x) { return x != x ? x : x > 0 ? -x * std::log(x) : x == 0 ? 
 
 }  // namespace
 
-MSA_SPECIAL_KERNEL(Erfinv, "erfinv_vml_cpu", erfinv)
+// A kernel whose float32 and 16-bit types have a function of their own.
+#define MSA_VECTOR_KERNEL(Name, Op, Function)                                           \
+  MSA_POINTWISE_KERNEL(Name) {                                                          \
+    const Tensor &a_ = c.in(0);                                                         \
+    const DType d_ = is_integral(a_.dtype) ? DType::F32 : a_.dtype;                     \
+    Tensor o_ = c.out_pointwise(0, d_, {&a_});                                          \
+    if (d_ == DType::F64) return unary<double, double>(o_, a_, Function, kCostlyGrain); \
+    if (!is_floating(d_)) unsupported(Op, d_);                                          \
+    unary<float, float>(o_, a_, [](float x) { return vec::Function(x); });              \
+  }
+MSA_VECTOR_KERNEL(Erfinv, "erfinv_vml_cpu", erfinv)
 MSA_KERNEL_ALIAS(InplaceErfinv, Erfinv)
 MSA_SPECIAL_KERNEL(Erfcx, "erfcx", erfcx)
 MSA_SPECIAL_KERNEL(Ndtr, "ndtr_cpu", ndtr)
-MSA_SPECIAL_KERNEL(Ndtri, "ndtri_cpu", ndtri)
+MSA_VECTOR_KERNEL(Ndtri, "ndtri_cpu", ndtri)
 MSA_SPECIAL_KERNEL(LogNdtr, "log_ndtr_cpu", log_ndtr)
 MSA_SPECIAL_KERNEL(Entr, "entr_cpu", entr)
 

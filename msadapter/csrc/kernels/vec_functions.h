@@ -263,6 +263,68 @@ MSA_INLINE float hypot(float x, float y) {
 }
 inline double hypot(double x, double y) { return std::hypot(x, y); }
 
+// ---------------------------------------------------------------- remainders
+// The remainder of x / y with the sign of x, where |x / y| is at most this number. It is exact: the product that is
+// subtracted is at most one y off, and the difference needs no more digits than x and y have.
+template <class T>
+constexpr T kQuotientLimit = Parts<T>::kTwoToDigits / T(2);
+template <class T>
+MSA_INLINE T fmod(T x, T y) {
+  const T a = abs(x), b = abs(y), q = truncated(a / b), r = fma(-q, b, a), up = r < T(0) ? r + b : r;
+  return copysign(up < b ? up : up - b, x);
+}
+
+// The neighbour of x towards y: the bits of numbers of one sign are ordered as the numbers are.
+template <class T>
+MSA_INLINE T nextafter(T x, T y) {
+  using U = typename Parts<T>::U;
+  const bool outwards = (y > x) == (x > T(0));
+  const T neighbour = number_of(bits_of(x) + (outwards ? U(1) : ~U(0)));
+  const T moved = x == T(0) ? copysign(number_of(U(1)), y) : neighbour;
+  return x != x || y != y ? kNan<T> : x == y ? y : moved;
+}
+
+// ---------------------------------------------------------------- error functions of float
+// erfc(a) = exp(-a^2) t P(t) for t = 1 / (1 + a / 2) and 0 <= a <= 10.2. The signs of P's coefficients alternate, so it
+// is summed in double.
+MSA_INLINE float erfc(float x) {
+  const float a = between(abs(x), 0.f, 10.2f), s = a * a;
+  float shifted;
+  const float q = expm1_reduced(-s, &shifted) + 1.f, e = fma(q, -fma(a, a, -s), q);  // with the rounding error of a^2
+  const double t = 1. / fma(0.5, static_cast<double>(a), 1.);
+  const double p =
+      polynomial(t, 3.576787561e-02, -1.910133511e-01, 3.813394308e-01, -2.894690335e-01, -2.205905505e-02,
+                 3.545347974e-02, 5.486249924e-02, 1.855986416e-01, 2.451785356e-01, 2.822524607e-01, 2.820885181e-01);
+  const float y = scaled(static_cast<float>(t * p * static_cast<double>(e)), exponent_of(shifted));
+  return x < 0.f ? 2.f - y : y;
+}
+inline double erfc(double x) { return std::erfc(x); }
+// erfinv(x) / x for u = 1 - x^2, also where x is so near 1 that it is rounded to it.
+MSA_INLINE float erfinv_ratio(float u) {
+  const float w = -log(u), root = sqrt(w), v = w - 2.5f, near = root - 3.2f, far = root - 7.f;
+  const float middle = polynomial(v, 3.354924949e-10f, -8.772890858e-09f, 1.803784322e-08f, 4.658930095e-07f,
+                                  -3.434614428e-06f, -4.961915693e-06f, 2.182826283e-04f, -1.252744696e-03f,
+                                  -4.177339375e-03f, 2.466402948e-01f, 1.501409411e+00f);
+  const float outer =
+      polynomial(near, -1.216008168e-04f, -1.435090089e-04f, 1.174726989e-03f, -2.147293417e-03f, 2.911962336e-03f,
+                 -4.253548570e-03f, 5.979168229e-03f, 1.004689574e+00f, 3.033636332e+00f);
+  const float tail =
+      polynomial(far, 1.237755498e-08f, -8.989294997e-08f, 2.948762585e-07f, -1.353464086e-06f, 6.099130132e-06f,
+                 5.580560355e-06f, -5.127232289e-04f, 1.008596063e+00f, 6.869019508e+00f);
+  return w < 5.f ? middle : root < 4.2f ? outer : tail;
+}
+MSA_INLINE float erfinv(float x) {
+  const float a = abs(x), y = x * erfinv_ratio(a < 0.5f ? fma(-x, x, 1.f) : (1.f - a) * (1.f + a));
+  const float edge = a == 1.f ? copysign(kInfinity<float>, x) : kNan<float>;
+  return a < 1.f ? y : edge;
+}
+// sqrt(2) erfinv(2 p - 1), without the loss of digits where p is near 0.
+MSA_INLINE float ndtri(float p) {
+  const float u = 4.f * p * (1.f - p), x = 2.f * (p - 0.5f), y = 1.41421356f * x * erfinv_ratio(u);
+  const float edge = p == 0.f ? -kInfinity<float> : p == 1.f ? kInfinity<float> : kNan<float>;
+  return p > 0.f && p < 1.f ? y : edge;
+}
+
 // ---------------------------------------------------------------- activation functions
 // tanh(log(1 + exp(x))) = n / (n + 2) for n = e (e + 2) and e = exp(x). It is 1 for x above 20.
 template <class T>

@@ -62,6 +62,10 @@ MSA_INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c)
 MSA_INLINE double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 MSA_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
 MSA_INLINE double sqrt(double x) { return __builtin_sqrt(x); }
+MSA_INLINE float truncated(float x) { return __builtin_truncf(x); }
+MSA_INLINE double truncated(double x) { return __builtin_trunc(x); }
+MSA_INLINE float floored(float x) { return __builtin_floorf(x); }
+MSA_INLINE double floored(double x) { return __builtin_floor(x); }
 
 // The polynomial with these coefficients, of which the one of the highest power comes first.
 template <class T>
