@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
 
 from .._host.native import load
 
 _C = load()
+_ids = itertools.count()
 
 
 class RemovableHandle:
     """A handle that removes one hook, either by ``remove()`` or at the end of a ``with`` block."""
 
-    _next = 0
-
     def __init__(self, hooks_dict):
         self.hooks_dict = hooks_dict
-        self.id = RemovableHandle._next
-        RemovableHandle._next += 1
+        self.id = next(_ids)
 
     def remove(self) -> None:
         self.hooks_dict.pop(self.id, None)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from .. import ops
-from .._host.native import load
 from ..tensor import Tensor
 from ._passes import grad
-from .grad_mode import enable_grad, set_grad_enabled
+from .grad_mode import enable_grad
 
-_C = load()
 __all__ = ["vjp", "jvp", "vhp", "hvp", "jacobian", "hessian"]
 _STRICT = (
     "The outputs must be computed in a differentiable manner from the input when running in strict mode."
@@ -172,9 +170,8 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
         v = _check_vector(
             v, outputs, "the user-provided function returns a single Tensor with a single element"
         )
-    with set_grad_enabled(create_graph or _C.is_grad_enabled()):
-        found = _grads(outputs, own, v, create_graph=create_graph)
-        found = _filled(found, own, strict, create_graph, "back")
+    found = _grads(outputs, own, v, create_graph=create_graph)
+    found = _filled(found, own, strict, create_graph, "back")
     outputs, found = _result(outputs, create_graph), _result(found, create_graph)
     return _unpacked(alone, outputs), _unpacked(one, found)
 
@@ -195,10 +192,8 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
         dummies = tuple(ops.zeros_like(o.detach()).requires_grad_() for o in outputs)
         back = _filled(_grads(outputs, own, dummies, create_graph=True), own, strict, create_graph, "back")
         _check_outputs(back, strict, "gradients")
-    with set_grad_enabled(create_graph or _C.is_grad_enabled()):
-        found = _filled(
-            _grads(back, dummies, v, create_graph=create_graph), outputs, strict, create_graph, "back_trick"
-        )
+    found = _grads(back, dummies, v, create_graph=create_graph)
+    found = _filled(found, outputs, strict, create_graph, "back_trick")
     outputs, found = _result(outputs, create_graph), _result(found, create_graph)
     return _unpacked(alone, outputs), _unpacked(alone, found)
 
@@ -232,9 +227,8 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     """Return (func(inputs), v^T H) for the Hessian H of a function that returns a single number."""
     with enable_grad():
         one, own, v, outputs, first = _second(func, inputs, v, create_graph, strict, "vhp")
-    with set_grad_enabled(create_graph or _C.is_grad_enabled()):
-        found = _grads(first, own, v, create_graph=create_graph)
-        found = _filled(found, own, strict, create_graph, "double_back")
+    found = _grads(first, own, v, create_graph=create_graph)
+    found = _filled(found, own, strict, create_graph, "double_back")
     return _result(outputs, create_graph)[0], _unpacked(one, _result(found, create_graph))
 
 
@@ -247,14 +241,8 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
             _grads(first, own, dummies, create_graph=True), own, strict, create_graph, "double_back"
         )
         _check_outputs(double, strict, "gradients")
-    with set_grad_enabled(create_graph or _C.is_grad_enabled()):
-        found = _filled(
-            _grads(double, dummies, v, create_graph=create_graph),
-            own,
-            strict,
-            create_graph,
-            "double_back_trick",
-        )
+    found = _grads(double, dummies, v, create_graph=create_graph)
+    found = _filled(found, own, strict, create_graph, "double_back_trick")
     return _result(outputs, create_graph)[0], _unpacked(one, _result(found, create_graph))
 
 

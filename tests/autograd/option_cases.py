@@ -318,6 +318,7 @@ def checks_of_gradients_with_options(torch):
         "one constant": lambda x: (x * 2, torch.ones(2, dtype=double)),
         "constant": lambda x: torch.ones(2, dtype=double),
         "no constant": lambda x: x.detach() * 2,
+        "one of two constant": lambda x: (torch.ones(2, dtype=double), x.detach() * 2),
         "nothing": lambda x: (),
         "whole": lambda x: x.long(),
         "complex": lambda x: torch.complex(x, x * x),
@@ -577,3 +578,27 @@ def one_of_two_gradients_is_missing(torch):
 
     x = _leaf(torch, 0.5, -1.5, dtype=torch.float64)
     return [torch.autograd.gradcheck(function(k), (x,), raise_exception=False) for k in (0, 1, 2)]
+
+
+def derivatives_of_functions_in_every_mode(torch):
+    functional, x, v = (
+        torch.autograd.functional,
+        torch.tensor([1.0, 2.0], requires_grad=True),
+        torch.tensor([3.0, -1.0]),
+    )
+    found = []
+    for mode in (torch.no_grad, torch.enable_grad):
+        for create_graph in (False, True):
+            with mode():
+                made = [
+                    functional.vjp(lambda u: u**3, x, v, create_graph=create_graph)[1],
+                    functional.jvp(lambda u: u**3, x, v, create_graph=create_graph)[1],
+                    functional.vhp(lambda u: (u**3).sum(), x, v, create_graph=create_graph)[1],
+                    functional.hvp(lambda u: (u**3).sum(), x, v, create_graph=create_graph)[1],
+                    functional.jacobian(lambda u: u**3, x, create_graph=create_graph),
+                    functional.hessian(lambda u: (u**3).sum(), x, create_graph=create_graph),
+                ]
+            found.append([[y.detach() + 0, y.requires_grad] for y in made])
+            if create_graph:
+                found.append([torch.autograd.grad(y.sum(), x, allow_unused=True) for y in made])
+    return found

@@ -86,6 +86,63 @@ def test_gradients_are_compared_relative_to_the_numerical_ones(factor, agrees):
     assert found is agrees
 
 
+@pytest.mark.parametrize(
+    "factor, agrees", [(1.05, True), (0.95, True), (1.3, False), (1 / 1.25, True), (1.25, False)]
+)
+@pytest.mark.parametrize("fast", [False, True])
+def test_tangents_are_compared_relative_to_the_numerical_ones(factor, agrees, fast):
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 3
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 3
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent * 3 * factor
+
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    options = {
+        "check_forward_ad": True,
+        "atol": 0.0,
+        "rtol": 0.22,
+        "raise_exception": False,
+        "fast_mode": fast,
+    }
+    assert torch.autograd.gradcheck(Scaled.apply, (x,), **options) is (
+        agrees if factor > 1 else factor >= 0.78
+    )
+
+
+def test_how_deep_passes_are_nested():
+    """The counter of operations counts those of a pass apart from those of the program."""
+    from msadapter.autograd import _pass
+
+    seen = []
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    inner = (y * 2).sum()
+    inner.register_hook(lambda _: seen.append(_pass.depth))
+    outer = (x * 2).sum()
+
+    def nested(_):
+        seen.append(_pass.depth)
+        inner.backward()
+        seen.append(_pass.depth)
+
+    outer.register_hook(nested)
+    assert _pass.depth == 0
+    outer.backward()
+    assert seen == [1, 2, 1] and _pass.depth == 0
+    failing = (x * 1).sum()
+    failing.register_hook(lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        failing.backward()
+    assert _pass.depth == 0
+
+
 def test_older_profiler_groups_by_shape():
     with torch.autograd.profiler.profile(record_shapes=True) as seen:
         torch.ones(2, 3) + 1
