@@ -103,7 +103,7 @@ EXAMPLES = (
         packages=_VISION,
         lines="Train Epoch|Test set",
         without=r"^\d+",
-    ),  # fmt: skip
+    ),
     _example(
         "mnist_forward_forward",
         "main.py",
@@ -116,7 +116,7 @@ EXAMPLES = (
         "200",
         prepare=_mnist_inside,
         packages=_VISION,
-    ),  # fmt: skip
+    ),
     _example(
         "vae",
         "main.py",
@@ -155,7 +155,7 @@ EXAMPLES = (
         "16",
         lines="Loss_D",
         packages=_VISION,
-    ),  # fmt: skip
+    ),
     _example(
         "imagenet resnet18",
         "main.py",
@@ -174,10 +174,10 @@ EXAMPLES = (
         "1",
         "--no-accel",
         prepare=_classes,
-        lines=r"Loss|Acc@",
-        without=r"(Time|Data)\s+[\d.]+ \(\s*[\d.]+\)",
+        lines="Loss",
+        without=r"(Time|Data)\s+[\d.]+ \(\s*[\d.]+\)|Acc@.*",  # one picture of eight changes it by an eighth
         packages=_VISION,
-    ),  # fmt: skip
+    ),
     _example(
         "super_resolution",
         "main.py",
@@ -194,7 +194,7 @@ EXAMPLES = (
         prepare=_restoration,
         lines="Loss|PSNR",
         packages=(*_VISION, "six"),
-    ),  # fmt: skip
+    ),
     *(
         _example(f"word_language_model {kind}", "main.py", "--model", kind, *_WORDS, *rate, prepare=_corpus)
         for kind, rate in (
@@ -214,7 +214,7 @@ EXAMPLES = (
     ),
     _example(
         "gcn", "main.py", "--epochs", "40", "--no-accel", prepare=_cora_download, without=r"\([\d.]+s\)"
-    ),  # fmt: skip
+    ),
     _example(
         "gat",
         "main.py",
@@ -234,9 +234,8 @@ EXAMPLES = (
             "replace_op",
             "subgraph_rewriter_basic_use",
             "wrap_output_dynamically",
-        )  # fmt: skip
+        )
     ),
-    Program("examples/fx native_interpreter", "examples", "fx/native_interpreter.py", lines="."),
     Program("examples/distributed/ddp", "examples", "distributed/ddp/example.py", ranks=2, lines=r"."),
     Program("examples/distributed/FSDP2", "examples", "distributed/FSDP2/example.py", ranks=2, lines=r"."),
     Program(
@@ -245,18 +244,30 @@ EXAMPLES = (
         "distributed/tensor_parallelism/tensor_parallel_example.py",
         ranks=2,
         lines=".",
-    ),  # fmt: skip
+    ),
     Program(
         "examples/distributed/sequence_parallel",
         "examples",
         "distributed/tensor_parallelism/sequence_parallel_example.py",
         ranks=2,
         lines=".",
-    ),  # fmt: skip
+    ),
 )
-_NANO = ("config/train_shakespeare_char.py", "--device=cpu", "--compile=False", "--eval_iters=2", "--log_interval=1",
-         "--block_size=32", "--batch_size=6", "--n_layer=2", "--n_head=2", "--n_embd=32", "--max_iters=20", "--lr_decay_iters=20",
-         "--eval_interval=10")  # fmt: skip
+_NANO = (
+    "config/train_shakespeare_char.py",
+    "--device=cpu",
+    "--compile=False",
+    "--eval_iters=2",
+    "--log_interval=1",
+    "--block_size=32",
+    "--batch_size=6",
+    "--n_layer=2",
+    "--n_head=2",
+    "--n_embd=32",
+    "--max_iters=20",
+    "--lr_decay_iters=20",
+    "--eval_interval=10",
+)
 GPTS = (
     Program(
         "nanoGPT train.py",
@@ -273,7 +284,7 @@ GPTS = (
         (*_NANO, "--dropout=0.2"),
         _characters,
         without=r"time [\d.]+ms, mfu -?[\d.]+%",
-    ),  # fmt: skip
+    ),
     Program(
         "nanoGPT train.py, compiled",
         "nanoGPT",
@@ -281,7 +292,7 @@ GPTS = (
         (*_NANO[:2], "--compile=True", *_NANO[3:], "--dropout=0.0"),
         _characters,
         without=r"time [\d.]+ms, mfu -?[\d.]+%",
-    ),  # fmt: skip
+    ),
     Program(
         "minGPT adder",
         "minGPT",
@@ -289,7 +300,7 @@ GPTS = (
         ("--trainer.max_iters=30", "--data.ndigit=1", "--trainer.device=cpu"),
         lines="train loss",
         without=r"iter_dt [\d.]+ms|number of parameters.*",
-    ),  # fmt: skip
+    ),
     Program(
         "mamba-minimal",
         "mamba-minimal",

@@ -13,15 +13,13 @@ do not edit by hand. Date: {date}.
 
 Each program is run unmodified on tiny local data, once with PyTorch 2.13.0 and once with msadapter, with one thread. A row is
 equal if the numbers that the program prints (losses, accuracies, gradient norms) differ by at most 1e-4 of max(1, size). The
-difference is the largest one. "rounding": the program makes so much of the last bits that PyTorch with two threads differs
-from itself with one thread at least as much. Speed is PyTorch's time divided by msadapter's, for the whole process, its start
-included.
+difference is the largest one. "rounding": the program makes so much of the last bits that PyTorch differs from itself at least
+as much when it has two threads or the instructions of an older processor.{speed}
 
 {equal} of {count} programs that run with PyTorch here run with PyTorch's numbers.
 
-| program | result | numbers | difference | speed | note |
-|---|---|---|---|---|---|
 """
+SPEED = " Speed is PyTorch's time divided by msadapter's, for the whole process, its start included."
 
 
 def _speed(row: dict) -> str:
@@ -38,13 +36,23 @@ def line(row: dict) -> str:
     return f"{row['name']}: {row['verdict']}{gap}{speed}{note}"
 
 
-def page(rows: list[dict]) -> str:
+def page(rows: list[dict], speed: bool = True) -> str:
     """Return the page. Programs that PyTorch itself does not run on this machine are listed, and not counted."""
     counted = [row for row in rows if row["verdict"] != "not in PyTorch"]
     equal = sum(row["verdict"] in GOOD for row in counted)
-    text = HEAD.format(date=datetime.date.today().isoformat(), equal=equal, count=len(counted))
+    text = HEAD.format(
+        date=datetime.date.today().isoformat(), equal=equal, count=len(counted), speed=SPEED if speed else ""
+    )
+    names = ["program", "result", "numbers", "difference", *(["speed"] if speed else []), "note"]
+    text += f"| {' | '.join(names)} |\n{'|---' * len(names)}|\n"
     for row in rows:
         gap = f"{row['difference']:.1e}" if "difference" in row else ""
-        note = row["note"].replace("|", "\\|")
-        text += f"| {row['name']} | {row['verdict']} | {row.get('numbers', 0)} | {gap} | {_speed(row)} | {note} |\n"
+        cells = [
+            row["name"],
+            row["verdict"],
+            str(row.get("numbers", 0)),
+            gap,
+            *([_speed(row)] if speed else []),
+        ]
+        text += f"| {' | '.join([*cells, row['note'].replace('|', chr(92) + '|')])} |\n"
     return text

@@ -18,15 +18,24 @@ ROOT = Path(__file__).resolve().parents[2]
 TIME_LIMIT = 900  # seconds for one run of a program
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|nan|inf)(?![\w])")
 
+# What changes the last bits of PyTorch's numbers: a second thread, and the instructions of an older processor.
+VARIANTS = (
+    (("OMP_NUM_THREADS", "2"),),
+    (("ATEN_CPU_CAPABILITY", "default"), ("ONEDNN_MAX_CPU_ISA", "SSE41")),
+)
+
 
 @dataclass(frozen=True)
 class Side:
-    """An interpreter: `python` real PyTorch's or ours, `adapter` whether torch is answered by msadapter."""
+    """An interpreter: `python` real PyTorch's or ours, `adapter` whether torch is answered by msadapter.
+
+    extra: further environment variables.
+    """
 
     python: str
     adapter: bool
     packages: str = ""
-    threads: int = 1
+    extra: tuple[tuple[str, str], ...] = ()
 
     def command(self, program: Program, script: str, arguments: tuple[str, ...]) -> list[str]:
         start = [self.python, *(["-m", "msadapter"] if self.adapter else [])]
@@ -47,9 +56,10 @@ class Side:
             "CUDA_VISIBLE_DEVICES": "",
             "MSADAPTER_DEVICE": "cpu",
             "HF_HUB_OFFLINE": "1",
-            "OMP_NUM_THREADS": str(self.threads),
+            "OMP_NUM_THREADS": "1",
             "PYTHONHASHSEED": "0",
             "PYTHONDONTWRITEBYTECODE": "1",
+            **dict(self.extra),
         }
 
 

@@ -71,6 +71,7 @@ def test_the_page_counts_what_pytorch_runs():
     assert "1 of 2 programs" in page
     assert "| a | equal | 4 | 1.0e-09 | 1.50 |  |" in page
     assert "| b | fails | 4 |  |  | ValueError: x \\| y |" in page
+    assert "| a | equal | 4 | 1.0e-09 |  |" in report.page(rows, speed=False)
 
 
 def test_names_are_unique():
