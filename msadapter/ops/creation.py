@@ -34,7 +34,7 @@ def number_type(*values):
 
 
 def _checked_layout(layout) -> None:
-    if layout is not None and getattr(layout, "_name", "strided") != "strided":
+    if layout is not None and layout._name != "strided":
         raise NotImplementedError(f"{layout}: only strided tensors are supported (docs/coverage.md)")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from .._values.dtype import ALL
 from ._declare import _C, composite, op, raw, t
 from ._geometry import wrap_dim
 from ._lapack import lapack
@@ -223,7 +224,7 @@ def linalg_vander(x, *, N):
     if N <= 1:
         raise RuntimeError("N must be greater than 1.")
     if x.dtype.name in ("uint8", "int8", "int16", "int32"):
-        x = t._to_dtype(x, t.arange(0).dtype)
+        x = t._to_dtype(x, ALL["int64"])
     return _powers(x, N)
 
 
@@ -233,7 +234,7 @@ def vander(x, N, increasing):
     if x.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
     if x.dtype.name in ("bool", "uint8", "int8", "int16", "int32"):
-        x = t._to_dtype(x, t.arange(0).dtype)
+        x = t._to_dtype(x, ALL["int64"])
     result = _powers(x, x.shape[0] if N is None else N)
     return result if increasing else t.flip(result, [1])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from .._values.dtype import ALL
 from ._declare import composite, op, t
 from ._lapack import lapack
 from ._linalg_tools import (
@@ -135,7 +136,7 @@ def matrix_rank(A, tol, hermitian, *, atol, rtol):
     A = A.detach()
     S = t.abs(t.linalg_eigvalsh(A)) if hermitian else t.linalg_svdvals(A)
     if S.shape[-1] == 0:
-        return t._to_dtype(t.sum(S, -1), t.arange(0).dtype)
+        return t._to_dtype(t.sum(S, -1), ALL["int64"])
     return t.sum(t.unsqueeze(_threshold(A, t.amax(S, -1), atol, rtol), -1) < S, -1)
 
 

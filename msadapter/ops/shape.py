@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._values.dtype import ALL
 from ._declare import composite, op, raw, t
 from ._geometry import as_list, numel, wrap_dim
 from .view import make_tensor, room_for, zeros_of
@@ -286,7 +287,7 @@ def unravel_index(indices, shape):
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
     if any(n < 0 for n in shape):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(shape)}")
-    out, step, wide = [], numel(shape), t.arange(0).dtype
+    out, step, wide = [], numel(shape), ALL["int64"]
     for n in shape:
         step //= n or 1
         place = t.remainder(t.div(indices, step or 1, rounding_mode="floor"), n)

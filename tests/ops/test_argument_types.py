@@ -108,3 +108,22 @@ def test_classes_that_answer_functions():
     assert torch.add(torch.ones(2), d)[0] == "add"
     assert torch.nn.functional.kl_div(d, d)[0] == "kl_div"
     assert torch.stack([torch.ones(2), d])[0] == "stack"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **o: torch.zeros(2, **o),
+        lambda **o: torch.empty(2, **o),
+        lambda **o: torch.full((2,), 1.0, **o),
+        lambda **o: torch.arange(3, **o),
+        lambda **o: torch.ones_like(torch.ones(2), **o),
+        lambda **o: torch.rand(2, **o),
+        lambda **o: torch.eye(2, **o),
+        lambda **o: torch.ones(2).new_zeros(2, **o),
+    ],
+)
+def test_layouts_of_new_tensors(make):
+    assert make(layout=torch.strided).layout is torch.strided is make(layout=None).layout
+    with pytest.raises(NotImplementedError, match="only strided tensors are supported"):
+        make(layout=torch.sparse_csr)

@@ -314,6 +314,28 @@ def check_ranks_outside_a_mesh(rank, size):
             assert torch.equal(local, whole)
 
 
+def check_assignments_and_draws(rank, size):
+    """Parts of a tensor that is sharded in one of two mesh dims are not assigned. Draws keep the dtype and the numbers."""
+    mesh = init_device_mesh("cpu", (size // 2, 2))
+    for placements in ([Shard(0), Replicate()], [Replicate(), Shard(1)], [Shard(0), Shard(1)]):
+        d = distribute_tensor(torch.zeros(4, 2), mesh, placements)
+        raises(NotImplementedError, "coverage", lambda d=d: d.__setitem__(0, 1.0))
+        d[...] = 3.0
+        assert torch.equal(d.full_tensor(), torch.full((4, 2), 3.0))
+        for dtype in (torch.float64, torch.float16, torch.float32):
+            torch.manual_seed(5)
+            spread = distribute_tensor(torch.zeros(4, 2, dtype=dtype), mesh, placements)
+            drawn = [spread.clone().uniform_(), torch.rand_like(spread), spread.clone().normal_(1.0, 2.0)]
+            torch.manual_seed(5)
+            alone = torch.zeros(4, 2, dtype=dtype)
+            expected = [alone.clone().uniform_(), torch.rand_like(alone), alone.clone().normal_(1.0, 2.0)]
+            for x, y in zip(drawn, expected, strict=True):
+                assert x.dtype == dtype and torch.equal(x.full_tensor(), y)
+    whole = distribute_tensor(torch.zeros(4, 2), mesh, [Replicate(), Replicate()])
+    whole[1] = 2.0
+    assert whole.full_tensor().tolist() == [[0, 0], [2, 2], [0, 0], [0, 0]]
+
+
 def check_local_map_and_counts(rank, size):
     mesh = init_device_mesh("cpu", (size,))
     d = distribute_tensor(torch.arange(8.0).reshape(8, 1), mesh, [Shard(0)]).requires_grad_()
