@@ -117,7 +117,7 @@ _RESIZED = [
         ("trilinear3d", "[2, 3, 5]", "3, 2, 4", True),
     )
     for corners in (("False, ", "True, ") if corners_too else ("",))
-    for scales in ("", ", ".join(["1.7"] * (size.count(",") + 1)))
+    for scales in ("", ", ".join(["1.75"] * (size.count(",") + 1)))
 ] + [
     f"F.interpolate(x(1, 2, 4, 4), scale_factor={scale}, mode='{mode}', antialias=True, recompute_scale_factor={again}, "
     f"align_corners={corners})"
