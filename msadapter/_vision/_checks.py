@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._values.dtype import float16, float32, float64
 from ..autograd import grad as gradient_of
 from ..autograd import grad_mode
+from ..ops._declare import t
 
 
 def need(condition: bool, text: str) -> None:
@@ -52,7 +53,14 @@ def need_multiple(channels: int, bins: int) -> int:
 
 
 def gradient(function, inputs: tuple, grad):
-    """Return the gradients of ``function(*inputs)`` for ``inputs``, given the gradient of its result."""
+    """Return the gradients of ``function(*inputs)`` for ``inputs``, given the gradient of its result.
+
+    They are zeros for an input that nothing was read from, for example where there are no regions.
+    """
     with grad_mode.enable_grad():
         leaves = tuple(x.detach().requires_grad_() for x in inputs)
-        return tuple(g.contiguous() for g in gradient_of(function(*leaves), leaves, grad))
+        result = function(*leaves)
+        found = [None] * len(leaves)
+        if result.requires_grad:
+            found = gradient_of(result, leaves, grad, allow_unused=True)
+    return tuple(t.zeros_like(x) if g is None else g.contiguous() for x, g in zip(inputs, found, strict=True))

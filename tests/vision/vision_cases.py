@@ -84,6 +84,13 @@ _regions = [
     ),
     *(f"ops.{name}(x.float(), r.float(), {calls[1]})" for name, calls in _calls.items()),
     *(f"ops.{name}(x, r[:0], {calls[0]})" for name, calls in _calls.items()),
+    *(f"grads(lambda x: ops.{name}(x, r[:0], {calls[0]}), x)" for name, calls in _calls.items()),
+    *(
+        f"grads(lambda x: ops.{name}(x, torch.cat([r[:, :1], r[:, 1:] + 400], 1), {calls[0]}), x)"
+        for name, calls in _calls.items()
+        if name != "roi_align"
+    ),
+    "grads(lambda x: ops.roi_align(x, torch.cat([r[:, :3], r[:, 1:3]], 1), 1.0, 2, 2, -1, True), x)",  # regions of no size
     *(f"ops.{name}(x.transpose(2, 3), r.t().contiguous().t(), {calls[1]})" for name, calls in _calls.items()),
     *(f"ops.{name}(wave(2, 8, 11, 18)[..., ::2], r, {calls[1]})" for name, calls in _calls.items()),
     # torchvision's roi_pool does not check this, and reads past the end of the regions
