@@ -423,7 +423,7 @@ def test_states_go_round(world, flat, kind, options):
     fresh = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2))
     start = copy.deepcopy(fresh.state_dict())
     other = kind(fresh.parameters(), **options | {"lr": torch.tensor(0.7) if "lr" in options else 0.7})
-    sd._initialized(other)  # a step of rate 0, which leaves the parameters and the rate alone
+    sd._init_optim_state(other)  # a step of rate 0, which leaves the parameters and the rate alone
     assert all(torch.equal(start[k], v) for k, v in fresh.state_dict().items())
     assert float(other.param_groups[0]["lr"]) == pytest.approx(0.7) and all(
         p.grad is None for p in fresh.parameters()
