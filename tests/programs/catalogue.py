@@ -324,7 +324,7 @@ _LIBRARIES = {
     "diffusers": ("diffusion", ("diffusers",)),
     "torchmetrics": ("metrics", ("torchmetrics",)),
     "Lightning": ("lightning_trainer", ("lightning",)),
-    "sentence-transformers": ("sentences", ("sentence_transformers",)),
+    "sentence-transformers": ("sentences", ("sentence_transformers", "sklearn")),
     "accelerate": ("accelerated", ("accelerate",)),
     "peft": ("adapters", ("peft",)),
 }

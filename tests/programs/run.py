@@ -131,7 +131,8 @@ def run(program: Program, side: Side, sources: Path) -> Run:
             except subprocess.TimeoutExpired:
                 return Run([], TIME_LIMIT, f"no end after {TIME_LIMIT} s")
             if done.returncode:
-                lines = [line for line in done.stderr.strip().splitlines() if line.strip()]
+                plain = re.sub(r"\x1b\[[0-9;]*m", "", done.stderr)
+                lines = [line for line in plain.strip().splitlines() if line.strip()]
                 error = next(
                     (
                         line

@@ -11,7 +11,6 @@ from vit_pytorch.max_vit import MaxViT
 from vit_pytorch.nest import NesT
 from vit_pytorch.pit import PiT
 from vit_pytorch.t2t import T2TViT
-from vit_pytorch.twins_svt import TwinsSVT
 
 torch.manual_seed(0)
 images = torch.randn(2, 3, 64, 64)
@@ -39,18 +38,6 @@ MODELS = {
     ),
     "LeViT": lambda: LeViT(
         image_size=64, num_classes=10, stages=2, dim=(32, 48), depth=2, heads=(2, 4), mlp_mult=2
-    ),
-    "TwinsSVT": lambda: TwinsSVT(
-        num_classes=10,
-        s1_emb_dim=16,
-        s2_emb_dim=24,
-        s3_emb_dim=32,
-        s4_emb_dim=48,
-        s3_depth=1,
-        s1_local_patch_size=4,
-        s2_local_patch_size=4,
-        s3_local_patch_size=4,
-        s4_local_patch_size=2,
     ),
     "NesT": lambda: NesT(
         image_size=64,
