@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import datetime
-import importlib.metadata
 import json
 import os
 import signal
@@ -13,7 +11,7 @@ import sys
 from pathlib import Path
 
 from . import collectives, npu, operators, report, scaling
-from .sides import ROOT, Pair, cpu_name
+from .sides import ROOT, Pair
 
 RANKS = (1, 2, 4)  # numbers of ranks of the data-parallel step
 
@@ -100,15 +98,7 @@ def measure(args: argparse.Namespace) -> dict:
         note("start of python with torch", pair.import_time(), "time", "process", target=1 / 1.5)
         note("memory of python with torch", pair.import_memory(), "memory", "process", target=1 / 1.5)
     pair.close()
-    about = {
-        "cpu": cpu_name(),
-        "threads": args.threads,
-        "rounds": args.rounds,
-        "when": datetime.date.today().isoformat(),
-        "torch": pair.sides["theirs"].about["torch"],
-        "mindspore": importlib.metadata.version("mindspore"),
-        "load": round(os.getloadavg()[0], 1),
-    }
+    about = pair.circumstances(args.rounds, os.getloadavg()[0])
     return {"about": about, "results": results, "roofline": report.roofline(results)}
 
 

@@ -8,9 +8,7 @@ named on the page. As elsewhere, both sides take turns in one run (sides.py).
 from __future__ import annotations
 
 import argparse
-import datetime
 import fnmatch
-import importlib.metadata
 import json
 import os
 import subprocess
@@ -19,7 +17,7 @@ from pathlib import Path
 
 from . import operators_report as report
 from .operator_arguments import LEFT_OUT, table
-from .sides import ROOT, Pair, cpu_name, environment
+from .sides import ROOT, Pair, environment
 
 PREFIX = "operator "
 
@@ -240,13 +238,7 @@ def main(argv: list[str]) -> int:
         pair.close()
     results = {key: results[key] for key in map(key_of, rows)}
     about = {
-        "cpu": cpu_name(),
-        "threads": args.threads,
-        "rounds": args.rounds,
-        "when": datetime.date.today().isoformat(),
-        "torch": pair.sides["theirs"].about["torch"],
-        "mindspore": importlib.metadata.version("mindspore"),
-        "load": round(load, 1),
+        **pair.circumstances(args.rounds, load),
         "sizes": args.sizes,
         "without": without,
     }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import datetime
+import importlib.metadata
 import json
 import os
 import platform
@@ -104,6 +106,7 @@ class Pair:
     """The worker of msadapter and the worker of PyTorch."""
 
     def __init__(self, torch_python: str, threads: int):
+        self.threads = threads
         self.make = {
             "ours": lambda: Side(sys.executable, True, threads),
             "theirs": lambda: Side(torch_python, False, threads),
@@ -169,6 +172,18 @@ class Pair:
 
     def import_memory(self, rounds: int = 3) -> dict:
         return self.fresh(lambda side: side.ask(memory=None, calls=0)["bytes"], rounds)
+
+    def circumstances(self, rounds: int, load: float) -> dict:
+        """What a page says of a measurement: processor, threads, rounds, day, versions, and the machine's load before."""
+        return {
+            "cpu": cpu_name(),
+            "threads": self.threads,
+            "rounds": rounds,
+            "when": datetime.date.today().isoformat(),
+            "torch": self.sides["theirs"].about["torch"],
+            "mindspore": importlib.metadata.version("mindspore"),
+            "load": round(load, 1),
+        }
 
     def close(self) -> None:
         for side in self.sides.values():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 
+from ..ops._declare import namespaces
+
 # Functions that are the same object in torch.nn.functional and in torch._C._nn. Others differ in their arguments.
 _OF_FUNCTIONAL = (
     "avg_pool2d",
@@ -29,11 +31,9 @@ def operator_of(module: str, name: str):
     if module == "_nn" and name in _OF_FUNCTIONAL:
         return getattr(importlib.import_module("msadapter.nn.functional"), name)
     family = module.removeprefix("_")  # torch._C._linalg.linalg_norm is torch.linalg.norm
-    if family in ("linalg", "fft", "special"):
-        found = getattr(importlib.import_module("msadapter"), family).__dict__.get(
-            name.removeprefix(f"{family}_")
-        )
-        if found is not None and name.startswith(f"{family}_"):
+    if family in ("linalg", "fft", "special") and name.startswith(f"{family}_"):
+        found = namespaces[family].get(name.removeprefix(f"{family}_"))
+        if found is not None:
             return found
     if not name.startswith("__"):
         aten = importlib.import_module("msadapter.ops").aten

@@ -10,9 +10,9 @@ from __future__ import annotations
 from . import boxes, deformable, regions
 from .gradients import FORMULAS as FORMULAS
 
-_ROI = "Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width"
-_GRAD = "Tensor grad, Tensor rois"
 _BINS = "float spatial_scale, SymInt pooled_height, SymInt pooled_width"
+_ROI = f"Tensor input, Tensor rois, {_BINS}"
+_GRAD = "Tensor grad, Tensor rois"
 _SHAPE = "SymInt batch_size, SymInt channels, SymInt height, SymInt width"
 _PAIR = "(Tensor, Tensor)"
 _DEFORM = (

@@ -25,9 +25,8 @@ def need_dtype(name: str, given, dtypes: tuple) -> None:
 def need_regions(input, rois, name: str) -> None:
     """Check a feature map (N, C, H, W) and the regions (K, 5), each an image's index and two corners."""
     need(input.dim() == 4, f"input must have shape as Tensor[N, C, H, W], but has {input.dim()} dimensions")
-    verb = "should" if name.startswith("ps_") else "must"
-    subject = "Tensor rois" if name.startswith("ps_") else "rois"
-    need(rois.dim() == 2 and rois.size(1) == 5, f"{subject} {verb} have shape as Tensor[K, 5]")
+    demand = "Tensor rois should" if name.startswith("ps_") else "rois must"
+    need(rois.dim() == 2 and rois.size(1) == 5, f"{demand} have shape as Tensor[K, 5]")
     need(
         input.dtype is rois.dtype,
         f"Expected tensor for argument #1 'input' to have the same type as tensor for argument #2 'rois'; but type "

@@ -95,9 +95,8 @@ def _sampled(
     order: list = []
     for grid, rows in _groups(grids, 4 * pooled[0] * pooled[1] * channels):
         order += rows
-        if (
-            0 in grid
-        ):  # a region of no size has no samples; where torchvision divides by their number, it gives NaN
+        if 0 in grid:
+            # A region of no size has no samples. Where torchvision divides by their number, it gives NaN.
             value = 0.0 if at_least is not None or not by_bin else float("nan")
             parts.append(input.new_full((len(rows), channels, *pooled), value))
             continue
@@ -153,9 +152,10 @@ def roi_align_backward(grad, rois, spatial_scale, pooled_height, pooled_width, b
     """Return the gradient of roi_align for its feature map."""
     input = grad.new_zeros((batch_size, channels, height, width))
     bins = pooled_height, pooled_width
-    return gradient(lambda x: _align(x, rois, spatial_scale, bins, sampling_ratio, aligned), (input,), grad)[
-        0
-    ]
+    (found,) = gradient(
+        lambda x: _align(x, rois, spatial_scale, bins, sampling_ratio, aligned), (input,), grad
+    )
+    return found
 
 
 def qroi_align(*args, **kwargs):
@@ -214,11 +214,11 @@ def _whole_bins(rois, spatial_scale, pooled: tuple, extra: int, limits: tuple):
     return firsts, ends
 
 
-def _pixels_of_bins(firsts, ends, each: int):
-    """Yield (rows, y, x, valid) for pieces of the regions.
+def _pixels_of_bins(firsts, ends, width: int, each: int):
+    """Yield (rows, pixel, valid) for pieces of the regions.
 
-    y (k, PH, 1, h, 1) and x (k, 1, PW, 1, w) are the pixels of the bins, and valid tells which of them belong to the bin,
-    since bins of several sizes are in a piece.
+    ``pixel`` (k, PH, PW, h, w) has the positions of the bins' pixels in their image. ``valid`` tells which of them belong to
+    the bin, since a piece has bins of several sizes; the others are 0.
     """
     sizes = [(end - first).clamp(min=0).amax(1).tolist() for first, end in zip(firsts, ends, strict=True)]
     for (h, w), rows in _groups(list(zip(*sizes, strict=True)), each):
@@ -228,8 +228,9 @@ def _pixels_of_bins(firsts, ends, each: int):
             place = first[chosen][:, :, None] + t.arange(max(1, count), device=first.device)
             inside.append(place < end[chosen][:, :, None])
             places.append(place)
-        y, x = places[0][:, :, None, :, None], places[1][:, None, :, None, :]
-        yield rows, y, x, inside[0][:, :, None, :, None] & inside[1][:, None, :, None, :]
+        pixel = places[0][:, :, None, :, None] * width + places[1][:, None, :, None, :]
+        valid = inside[0][:, :, None, :, None] & inside[1][:, None, :, None, :]
+        yield rows, t.where(valid, pixel, t.zeros_like(pixel)), valid
 
 
 def _least(dtype) -> float:
@@ -246,9 +247,8 @@ def _largest(input, rois, spatial_scale, pooled: tuple):
     parts: list = []
     empty: list = []
     order: list = []
-    for rows, y, x, valid in _pixels_of_bins(firsts, ends, pooled[0] * pooled[1] * channels):
+    for rows, pixel, valid in _pixels_of_bins(firsts, ends, width, pooled[0] * pooled[1] * channels):
         order += rows
-        pixel = t.where(valid, y * width + x, t.zeros_like(y * width + x))
         base = _first_row(images[t.tensor(rows, device=images.device)], pooled, height * width, by_bin=False)
         shape = (len(rows), *pooled, -1, channels)
         values = table.index_select(0, (pixel + base[:, :, :, None, None]).reshape(-1)).reshape(shape)
@@ -303,10 +303,9 @@ def _bin_means(input, rois, spatial_scale, pooled: tuple, margin: int):
     table = _rows_of_pixels(input, pooled)
     parts: list = []
     order: list = []
-    for rows, y, x, valid in _pixels_of_bins(firsts, ends, pooled[0] * pooled[1] * channels_out):
+    for rows, pixel, valid in _pixels_of_bins(firsts, ends, width, pooled[0] * pooled[1] * channels_out):
         order += rows
         with without_grad():
-            pixel = t.where(valid, y * width + x, t.zeros_like(y * width + x))
             base = _first_row(
                 images[t.tensor(rows, device=images.device)], pooled, height * width, by_bin=True
             )

@@ -14,9 +14,8 @@ __all__ = [
     "unregister_custom_op_symbolic",
 ]
 
-_symbolic: dict[
-    tuple[str, int], object
-] = {}  # (operator, opset version) -> the function that would export it
+# (operator, opset version) -> the function that would export it
+_symbolic: dict[tuple[str, int], object] = {}
 
 
 class OnnxExporterError(RuntimeError):

@@ -25,6 +25,7 @@ class Program:
     without: a regular expression of what is removed from these lines, such as times
     tolerance: the largest allowed relative difference of a number
     before: scripts that run first, for example to make the data
+    from_top: the working folder is the source's own, because the script imports what is there
     ranks: started by torchrun with so many processes
     packages: what must be importable beside torch
     """
@@ -38,12 +39,18 @@ class Program:
     without: str = r"\d+\.?\d*(e-?\d+)?\s*(ms|s)\b|time:?\s*\d+\.\d+|ms/batch\s+\d+\.\d+"
     tolerance: float = 1e-4
     before: tuple[str, ...] = ()
+    from_top: bool = False
     ranks: int = 0
     packages: tuple[str, ...] = field(default=())
 
 
 def _mnist_above(folder: Path) -> None:
     data.mnist(folder.parent / "data")
+
+
+def _mnist_and_results(folder: Path) -> None:
+    _mnist_above(folder)
+    (folder / "results").mkdir(exist_ok=True)
 
 
 def _mnist_inside(folder: Path) -> None:
@@ -123,9 +130,8 @@ EXAMPLES = (
         "--epochs",
         "2",
         "--no-accel",
-        prepare=_mnist_above,
+        prepare=_mnist_and_results,
         packages=_VISION,
-        before=("!mkdir results",),
     ),
     _example(
         "siamese_network",
@@ -300,6 +306,7 @@ GPTS = (
         ("--trainer.max_iters=30", "--data.ndigit=1", "--trainer.device=cpu"),
         lines="train loss",
         without=r"iter_dt [\d.]+ms|number of parameters.*",
+        from_top=True,
     ),
     Program(
         "mamba-minimal",

@@ -111,8 +111,8 @@ def run(program: Program, side: Side, sources: Path) -> Run:
         own = not Path(program.script).is_absolute()
         folder = (place / program.script).parent if own else place
         script = Path(program.script).name if own else program.script
-        if program.source == "minGPT":
-            folder, script = place, program.script  # its project imports the package beside it
+        if program.from_top:
+            folder, script = place, program.script
         if program.prepare is not None:
             program.prepare(folder)
         environment = side.environment()
@@ -120,9 +120,6 @@ def run(program: Program, side: Side, sources: Path) -> Run:
         output = ""
         started = time.perf_counter()
         for step in (*program.before, ""):
-            if step.startswith("!mkdir "):
-                (folder / step.removeprefix("!mkdir ")).mkdir(exist_ok=True)
-                continue
             arguments = () if step else program.arguments
             started = time.perf_counter()
             try:

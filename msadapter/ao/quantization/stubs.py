@@ -5,27 +5,20 @@ from ...nn import Module
 __all__ = ["DeQuantStub", "QuantStub"]
 
 
-class QuantStub(Module):
+class _Stub(Module):
+    def __init__(self, qconfig=None):
+        super().__init__()
+        if qconfig:
+            self.qconfig = qconfig
+
+    def forward(self, x):
+        """Return the input."""
+        return x
+
+
+class QuantStub(_Stub):
     """Stands where a conversion puts the quantisation of an input. ``qconfig``: how that would quantise."""
 
-    def __init__(self, qconfig=None):
-        super().__init__()
-        if qconfig:
-            self.qconfig = qconfig
 
-    def forward(self, x):
-        """Return the input."""
-        return x
-
-
-class DeQuantStub(Module):
+class DeQuantStub(_Stub):
     """Stands where a conversion puts the way back to floating point."""
-
-    def __init__(self, qconfig=None):
-        super().__init__()
-        if qconfig:
-            self.qconfig = qconfig
-
-    def forward(self, x):
-        """Return the input."""
-        return x
