@@ -244,7 +244,7 @@ def _finish(cls, ctx, args, tensors, output, edges):
     for t in ctx._dirty:
         _C.bump_version(t)
     if edges is None:
-        ctx._to_save = ctx._to_save if not _C.is_grad_enabled() else ()
+        ctx._to_save = ()  # there will be no backward that reads them
         outputs = [_unrecorded(o, id(o) in inputs, id(o) in dirty) for o in outputs]
         return outputs[0] if single else tuple(outputs)
     for i, o in enumerate(outputs):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 import warnings
 
 from .._host.native import load
@@ -153,30 +154,35 @@ class inference_mode(_Mode):
 is_inference_mode_enabled = _C.is_inference_mode_enabled
 
 
-_multithreading = True
+class _Threads(threading.local):
+    """Whether backward passes that this thread starts may use several threads."""
+
+    allowed = True
+
+
+_threads = _Threads()
 
 
 class set_multithreading_enabled:
-    """Set whether backward passes may use several threads. As a context manager, restore it at the end.
+    """Set whether backward passes of this thread may use several threads. As a context manager, restore it at the end.
 
     The setting has no effect here, because a backward pass runs in the thread that calls it.
     """
 
     def __init__(self, mode: bool):
-        global _multithreading
-        self.mode, self.previous, _multithreading = bool(mode), _multithreading, bool(mode)
+        self.mode, self.previous = bool(mode), _threads.allowed
+        _threads.allowed = self.mode
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exc) -> None:
-        global _multithreading
-        _multithreading = self.previous
+        _threads.allowed = self.previous
 
     def clone(self):
         return self.__class__(self.mode)
 
 
 def is_multithreading_enabled() -> bool:
-    """Return what `set_multithreading_enabled` was given."""
-    return _multithreading
+    """Return what `set_multithreading_enabled` was given in this thread."""
+    return _threads.allowed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from importlib import import_module
 
@@ -108,11 +109,44 @@ def inference_mode_nested(torch):
 
 
 def multithreading_is_accepted(torch):
-    mode = torch.autograd.set_multithreading_enabled(False)
-    with torch.no_grad(), torch.autograd.set_multithreading_enabled(True):
-        inside = torch.is_grad_enabled()
+    A = torch.autograd
+    mode = A.set_multithreading_enabled(False)
+    with torch.no_grad(), A.set_multithreading_enabled(True):
+        inside = [torch.is_grad_enabled(), A.is_multithreading_enabled()]
+    after = A.is_multithreading_enabled()
     with mode:
-        return [inside, torch.is_grad_enabled()]
+        within = [torch.is_grad_enabled(), A.is_multithreading_enabled()]
+    return inside, after, within, A.is_multithreading_enabled()
+
+
+def settings_of_a_new_thread(torch):
+    """A thread starts with the defaults, whatever the one that starts it has set; detection belongs to all threads."""
+    A, found = torch.autograd, []
+
+    def state():
+        found.append(
+            [
+                torch.is_grad_enabled(),
+                A.is_multithreading_enabled(),
+                torch.is_inference_mode_enabled(),
+                A.forward_ad._is_fwd_grad_enabled(),
+                torch.is_anomaly_enabled(),
+                torch.is_anomaly_check_nan_enabled(),
+            ]
+        )
+
+    state()
+    with (
+        torch.inference_mode(),
+        A.set_multithreading_enabled(False),
+        A.forward_ad._set_fwd_grad_enabled(False),
+    ):
+        thread = threading.Thread(target=state)
+        thread.start()
+        thread.join()
+        state()
+    state()
+    return found
 
 
 def gradients_that_are_given(torch):
@@ -248,6 +282,41 @@ def hooks_that_are_refused_and_return(torch):
     first = x.grad.clone()
     z.sum().backward()
     return [*found, len(kept) > 0, first, x.grad]
+
+
+def hooks_of_saved_tensors_are_refused_within_such_hooks(torch):
+    space, found = torch.autograd.graph, []
+    with space.saved_tensors_hooks(lambda t: t, lambda t: t):
+        found.append(refusal(space.disable_saved_tensors_hooks("not here").__enter__))
+    with space.disable_saved_tensors_hooks("once"):
+        found.append(refusal(space.saved_tensors_hooks(lambda t: t, lambda t: t).__enter__))
+    with space.saved_tensors_hooks(lambda t: t, lambda t: t):
+        found.append("again")
+    return found
+
+
+def saved_tensors_where_nothing_is_recorded(torch):
+    """A context keeps what it saves only for a backward."""
+    contexts = []
+
+    class Kept(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x, None)
+            contexts.append(ctx)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    found, outputs = [], []
+    for required in (False, True):
+        for enabled in (False, True):
+            with torch.set_grad_enabled(enabled):
+                outputs.append(Kept.apply(torch.ones(2, requires_grad=required)))
+            found.append([contexts[-1].saved_tensors, contexts[-1].needs_input_grad])
+    return found
 
 
 def hooks_on_what_has_no_gradient(torch):
@@ -433,6 +502,29 @@ def two_dual_tensors(torch):
         only = fw.unpack_dual(q * 3).tangent
         (g,) = torch.autograd.grad(tangent.sum(), b)
     return [tangent.detach(), only.detach(), g]
+
+
+def tangents_of_which_some_require_a_gradient(torch):
+    """The tangent of a result has a graph as soon as one dual tensor's tangent or primal has one."""
+    fw = torch.autograd.forward_ad
+    found = []
+    for recorded in range(16):
+        a, b, v, w = (
+            torch.tensor([1.0 + k, 2.0 - k], requires_grad=bool(recorded >> k & 1)) for k in range(4)
+        )
+        with fw.dual_level():
+            p, q = fw.make_dual(a, v), fw.make_dual(b, w)
+            for y in (p * 3 + q, p * q, p * 5):
+                tangent = fw.unpack_dual(y).tangent
+                found.append(tangent.detach().clone())
+                leaves = [x for x in (a, b, v, w) if x.requires_grad]
+                if tangent.requires_grad:
+                    grads = torch.autograd.grad(tangent.sum(), leaves, allow_unused=True)
+                else:
+                    grads = [None] * len(leaves)
+                # whether a gradient of zeros is None differs
+                found.append([torch.zeros(2) if g is None else g + 0 for g in grads])
+    return found
 
 
 def checkpoints_outside_autocast(torch):

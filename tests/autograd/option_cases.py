@@ -361,31 +361,6 @@ def checks_of_gradients_with_options(torch):
     return found
 
 
-def functions_that_get_no_gradient_at_all(torch):
-    """Their backward runs all the same, with zeros, or with None where the Function wants that."""
-
-    def function(materialize):
-        class Made(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, x):
-                ctx.set_materialize_grads(materialize)
-                return x * 2
-
-            @staticmethod
-            def backward(ctx, g):
-                seen.append(g)
-                return torch.ones(3)
-
-        return Made.apply
-
-    seen, found = [], []
-    for materialize in (True, False):
-        x = _leaf(torch)
-        y = torch._C._functions.UndefinedGrad()(function(materialize)(x))
-        found.append(torch.autograd.grad(y.sum(), x, allow_unused=True))
-    return found, seen
-
-
 def warnings_of_gradient_checks(torch):
     """Inputs that are not of double precision are warned of, one by one."""
     found = []

@@ -150,3 +150,53 @@ def test_older_profiler_groups_by_shape():
     plain = {e.key: e.count for e in seen.key_averages()}
     shaped = [e for e in seen.key_averages(group_by_input_shape=True) if e.key == "aten::add"]
     assert plain["aten::add"] == 2 and len(shaped) == 2
+
+
+def test_modes_leave_nothing_behind(monkeypatch):
+    """After a mode, operators run without asking for one, also if it was left by an error or while another was on."""
+    from msadapter import _C, overrides
+    from msadapter.utils._python_dispatch import TorchDispatchMode
+
+    asked = []
+
+    def count(function, args, kwargs):
+        asked.append(function.__name__)
+        return overrides.dispatch(function, args, kwargs)
+
+    class Functions(overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            return function(*args, **(kwargs or {}))
+
+    class Operators(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    def detection():
+        return torch.autograd.set_detect_anomaly(True)
+
+    x = torch.ones(2, requires_grad=True)
+    _C.set_torch_function_handler(count)
+    try:
+        for one in (Functions, Operators, detection):
+            for other in (Functions, Operators, detection):
+                with one(), other():
+                    asked.clear()
+                    x * 2
+                    assert asked, one
+                asked.clear()
+                x * 2
+                with pytest.raises(ZeroDivisionError), one(), other():
+                    x * (1 / 0)
+                x * 2
+                assert not asked, (one, other)
+        with Functions():
+            torch.autograd.set_detect_anomaly(True)
+            torch.autograd.set_detect_anomaly(False)
+            torch.autograd.set_detect_anomaly(False)
+        x * 2
+        assert not torch.is_anomaly_enabled()
+        asked.clear()
+        x * 2
+        assert not asked
+    finally:
+        _C.set_torch_function_handler(overrides.dispatch)

@@ -37,6 +37,7 @@ SUITES = {
         "autograd.mode_cases",
         "autograd.state_cases",
         "autograd.option_cases",
+        "autograd.missing_cases",
     ),
     "backends": _suite("backends.backends_cases"),
     "data": _suite("utils.data.data_cases", "utils.data.seed_cases"),

@@ -1,4 +1,5 @@
 // The backward pass. It runs nodes in the reverse order of their recording, and hooks in PyTorch's order.
+#include <algorithm>
 #include <atomic>
 #include <queue>
 
@@ -123,22 +124,6 @@ Ref to_tuple(const Tensors &t) {
   }
   return r;
 }
-void from_result(PyObject *r, Tensors *t) {  // None leaves the gradients unchanged; a tensor or a tuple replaces them
-  if (r == Py_None) return;
-  if (is_tensor(r)) {
-    if (t->empty()) t->resize(1);
-    (*t)[0] = unwrap(r);
-    return;
-  }
-  Ref seq = checked(PySequence_Fast(r, "hooks must return None, a Tensor or a tuple of them"));
-  const Py_ssize_t n = PySequence_Fast_GET_SIZE(seq.get());
-  check(n == static_cast<Py_ssize_t>(t->size()), "hook has changed the number of values: expected ",
-        static_cast<int64_t>(t->size()), " got ", static_cast<int64_t>(n));
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    PyObject *e = PySequence_Fast_GET_ITEM(seq.get(), i);
-    (*t)[i] = e == Py_None ? nullptr : unwrap(e);
-  }
-}
 // Calls every function in the dict. It works on a copy, because hooks may remove themselves.
 template <class F>
 void for_each_hook(const Ref &dict, F f) {
@@ -147,21 +132,43 @@ void for_each_hook(const Ref &dict, F f) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) f(PyList_GET_ITEM(values.get(), i));
 }
 
-// Returns the gradient that a hook returned. It must have the same type and size.
+std::string name_of(PyObject *hook) {
+  Ref name(PyObject_GetAttrString(hook, "__name__"));
+  if (!name) PyErr_Clear();
+  return name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : "<unknown>";
+}
+
+// Returns the gradient that a hook gives in place of `before`. It must have the same type and size.
 TensorPtr hook_result(PyObject *hook, PyObject *result, const TensorPtr &before) {
+  if (!before) fail("can't replace a None gradient with a non-None value");
   if (!is_tensor(result)) {
     PyErr_Format(PyExc_TypeError, "expected Variable, but hook returned '%s'", Py_TYPE(result)->tp_name);
     throw PythonError{};
   }
   TensorPtr r = unwrap(result);
   if (r->data_type() == before->data_type() && r->shape() == before->shape()) return r;
-  Ref name(PyObject_GetAttrString(hook, "__name__"));
-  if (!name) PyErr_Clear();
-  const std::string who = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : "<unknown>";
+  const std::string who = name_of(hook);
   if (r->data_type() != before->data_type())
-    fail("hook '", who, "' has changed the type of value (was ", dtype_name(from_ms(before->data_type())),
-         "Tensor got ", dtype_name(from_ms(r->data_type())), "Tensor)");
+    fail("hook '", who, "' has changed the type of value (was torch.", dtype_name(from_ms(before->data_type())),
+         "Tensor got torch.", dtype_name(from_ms(r->data_type())), "Tensor)");
   fail("hook '", who, "' has changed the size of value");
+}
+
+// Takes over what a hook of a node returned: None leaves the gradients unchanged, a tuple has one for each of them.
+void take_results(PyObject *hook, PyObject *result, Tensors *grads) {
+  if (result == Py_None) return;
+  if (!PyTuple_Check(result)) {
+    PyErr_Format(PyExc_TypeError, "expected tuple, but hook returned '%s'", Py_TYPE(result)->tp_name);
+    throw PythonError{};
+  }
+  const Py_ssize_t n = PyTuple_GET_SIZE(result);
+  if (n != static_cast<Py_ssize_t>(grads->size()))
+    fail("hook '", name_of(hook), "' has returned an incorrect number of values (got ", static_cast<int64_t>(n),
+         ", but expected ", static_cast<int64_t>(grads->size()), ")");
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject *e = PyTuple_GET_ITEM(result, i);
+    (*grads)[i] = e == Py_None ? nullptr : hook_result(hook, e, (*grads)[i]);
+  }
 }
 
 // A hook of an output that got no gradient is called with None, as in PyTorch.
@@ -173,7 +180,6 @@ void run_tensor_hooks(HookSet &hooks, Tensors *grads) {
       Ref g = grad ? checked(wrap(grad)) : Ref::borrow(Py_None);
       Ref r = checked(PyObject_CallFunctionObjArgs(f, g.get(), nullptr));
       if (r.get() == Py_None) return;
-      if (!grad) fail("can't replace a None gradient with a non-None value");
       grad = hook_result(f, r.get(), grad);
     });
   }
@@ -223,35 +229,34 @@ void evaluate(BackwardNode *node, Tensors grads, Task *task, const BackwardOptio
     for (auto &e : node->next_edges()) goes_on = goes_on || (e.is_defined() && task->wanted.count(e.grad_node.get()));
     if (!goes_on) return;
   }
-  bool any = false;
-  for (auto &g : grads) any = any || g;
+  // Without any gradient, only the node of a Function runs, but hooks are called with None for every node.
+  auto has_gradient = [&] { return std::any_of(grads.begin(), grads.end(), [](auto &g) { return g != nullptr; }); };
+  const bool hooked = ours && ours->has_hooks();
+  if (hooked)
+    for_each_hook(ours->hooks().pre, [&](PyObject *f) {
+      take_results(f, checked(PyObject_CallFunctionObjArgs(f, to_tuple(grads).get(), nullptr)).get(), &grads);
+    });
+  Tensors kept;
+  const bool post = hooked && ours->hooks().post && PyDict_Size(ours->hooks().post.get()) > 0;
+  if (post) kept = grads;
   Tensors out;
-  if (any) {
-    const bool hooked = ours && ours->has_hooks();
-    if (hooked)
-      for_each_hook(ours->hooks().pre, [&](PyObject *f) {
-        from_result(checked(PyObject_CallFunctionObjArgs(f, to_tuple(grads).get(), nullptr)).get(), &grads);
-      });
-    Tensors kept;
-    const bool post = hooked && ours->hooks().post && PyDict_Size(ours->hooks().post.get()) > 0;
-    if (post) kept = grads;
+  if (has_gradient() || (ours && ours->runs_without_gradient()))
     out = call_node(node, ours, &grads);
-    if (hooked && ours->is_accumulate()) {
-      auto *acc = static_cast<AccumulateGrad *>(ours);
-      if (acc->leaf())
-        for_each_hook(ours->hooks().post_accumulate, [&](PyObject *f) {
-          Ref r = checked(PyObject_CallFunctionObjArgs(f, checked(acc->object()).get(), nullptr));
-          if (r.get() != Py_None) fail("Tensor post accumulate grad hooks should return None.");
-        });
-    }
-    if (post)
-      for_each_hook(ours->hooks().post, [&](PyObject *f) {
-        from_result(checked(PyObject_CallFunctionObjArgs(f, to_tuple(out).get(), to_tuple(kept).get(), nullptr)).get(),
-                    &out);
-      });
-  } else {
+  else
     out.resize(node->next_edges().size());
+  if (hooked && ours->is_accumulate()) {
+    auto *acc = static_cast<AccumulateGrad *>(ours);
+    if (acc->leaf())
+      for_each_hook(ours->hooks().post_accumulate, [&](PyObject *f) {
+        Ref r = checked(PyObject_CallFunctionObjArgs(f, checked(acc->object()).get(), nullptr));
+        if (r.get() != Py_None) fail("Tensor post accumulate grad hooks should return None.");
+      });
   }
+  if (post)
+    for_each_hook(ours->hooks().post, [&](PyObject *f) {
+      take_results(
+          f, checked(PyObject_CallFunctionObjArgs(f, to_tuple(out).get(), to_tuple(kept).get(), nullptr)).get(), &out);
+    });
   if (!o.keep_graph) node->Release();
   const auto &edges = node->next_edges();
   check(out.size() >= edges.size() || edges.empty(), "function ", node->name(),

@@ -38,7 +38,8 @@ class Node : public BackwardNode {
   mindspore::ValuePtrList CallBackward(const mindspore::ValuePtrList &grads) override;
   mindspore::ValuePtrList PostProcess(const mindspore::ValuePtrList &g) override { return g; }
   virtual bool is_accumulate() const { return false; }
-  virtual bool single_use() const { return true; }  // whether the first backward frees the saved values
+  virtual bool single_use() const { return true; }              // whether the first backward frees the saved values
+  virtual bool runs_without_gradient() const { return false; }  // whether apply() is called if no gradient arrived
   HookSet &hooks() {
     if (!hooks_) hooks_ = std::make_unique<HookSet>();
     return *hooks_;

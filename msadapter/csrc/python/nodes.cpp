@@ -65,6 +65,7 @@ class FunctionNode final : public Node {
     }
     return out;
   }
+  bool runs_without_gradient() const override { return true; }
   void Release() override {
     for (auto &s : saved) s.reset();
     released = true;
