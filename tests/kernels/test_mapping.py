@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import msadapter as torch
 from kernels_ascend import _mapping
 from kernels_ascend.__main__ import COMPOSITE, PAGE, page, rows, table
 from msadapter._host import native as _native
@@ -88,3 +89,34 @@ def test_what_has_no_gradient_says_so():
         kinds[name] for name in ("npu_fusion_attention_grad", "npu_alltoallv_gmm", "npu_moe_init_routing")
     } == {"raises"}
     assert kinds["npu_moe_compute_expert_tokens"] == "integers" and kinds["npu_matmul_add_fp32"] == "in place"
+
+
+def test_results_without_a_derivative_are_marked_only_where_something_is_recorded():
+    """Marked results raise in backward and name the operator. Others are what the function returned, itself."""
+    x, y = torch.ones(2), torch.ones(2, requires_grad=True)
+    made = []
+
+    @_mapping.without_derivative
+    def npu_made_up(tensors, more=None, kind=tuple):
+        made[:] = [x * 2, torch.arange(2), "text", x * 3]
+        return kind(made) if kind in (tuple, list) else made[0]
+
+    try:
+        for recorded, arguments in ((False, ([x], x)), (True, ([x], y)), (True, ([x, (y,)], None))):
+            for enabled in (True, False):
+                for kind in (tuple, list, "one"):
+                    with torch.set_grad_enabled(enabled):
+                        found = npu_made_up(arguments[0], more=arguments[1], kind=kind)
+                    assert kind == "one" or type(found) is kind
+                    results = [found] if kind == "one" else found
+                    same = [a is b for a, b in zip(results, made, strict=False)]
+                    if not (recorded and enabled):
+                        assert all(same)
+                        continue
+                    assert same == [False, True, True, False][: len(same)]
+                    assert (results[0] == made[0]).all()
+                    with pytest.raises(NotImplementedError, match="derivative for npu_made_up"):
+                        results[0].sum().backward()
+    finally:
+        _mapping.UNDERIVABLE.discard("npu_made_up")
+    assert y.grad is None

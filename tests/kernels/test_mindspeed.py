@@ -259,21 +259,34 @@ def test_blocks_change_their_order_and_back():
     assert _per_expert(counts, 2) == [3, 1, 3]
 
 
-@pytest.mark.parametrize("regular", [False, True])
-def test_another_package_called_patches_hides_nothing(tmp_path, regular):
-    """Megatron-LM's tree has a folder of that name, and a program may have a package."""
-    (tmp_path / "patches").mkdir()
-    if regular:
-        (tmp_path / "patches/__init__.py").write_text("mine = 1\n")
+@pytest.mark.parametrize("other", ["nothing", "a folder", "a package", "a module"])
+@pytest.mark.parametrize("reachable", [True, False])
+def test_another_package_called_patches_hides_nothing(tmp_path, other, reachable):
+    """Megatron-LM's tree has a folder of that name, and a program may have a package or a module. Ours may be out of reach."""
     root = Path(__file__).resolve().parents[2]
-    code = (
-        "import torch_npu, sys; import patches; rules = sys.modules.get('_msadapter_patches', patches); "
-        "print(sorted(rules.runtime._known), hasattr(patches, 'mine'))"
+    if other in ("a folder", "a package"):
+        (tmp_path / "patches").mkdir()
+    if other == "a package":
+        (tmp_path / "patches/__init__.py").write_text("mine = 1\n")
+    elif other == "a module":
+        (tmp_path / "patches.py").write_text("mine = 1\n")
+    hide = (
+        f"sys.path[:] = [p for p in sys.path if p != {str(root)!r}]; "
+        "sys.meta_path[:] = [f for f in sys.meta_path if 'editable' not in str(f)]; "
+        "sys.path_hooks[:] = [f for f in sys.path_hooks if 'editable' not in str(f)]; "
+        "sys.path_importer_cache.clear(); "
     )
-    env = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(map(str, [tmp_path, root / "msadapter/alias/shim", root])),
-    }
+    code = (
+        "import sys, importlib.util, kernels_ascend.loader as loader; assert 'patches' not in sys.modules; "
+        f"{'' if reachable else hide}"
+        "loader.install(); loader.install(); ours = sys.modules.get('_msadapter_patches'); "
+        "rules = ours or sys.modules['patches']; print(sorted(rules.runtime._known), ours is not None, "
+        "importlib.util.find_spec('patches') is not None); "
+        "ours is None or sys.exit(); import patches; print(hasattr(patches, 'mine'))"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [tmp_path, root]))}
     run = subprocess.run([sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-    assert run.stdout == f"['op-atb-builder', 'op-builder'] {regular}\n"
+    under_its_name = reachable and other in ("nothing", "a folder")
+    told = f"['op-atb-builder', 'op-builder'] {not under_its_name} {reachable or other != 'nothing'}\n"
+    assert run.stdout == told + ("False\n" if under_its_name else "")

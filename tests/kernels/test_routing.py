@@ -111,3 +111,23 @@ def test_exchange_fused_with_routing_is_refused_by_name():
     ):
         with pytest.raises(NotImplementedError, match=f"torch_npu.{name}"):
             getattr(torch_npu, name)(torch.ones(2, 2))
+
+
+@pytest.mark.parametrize("shape", [(6, 5), (2, 3, 5), (3, 1, 2, 5)])
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("some_finished", [False, True])
+def test_gating_of_tokens_in_several_dimensions(shape, k, some_finished):
+    """Tokens in several dimensions get what they get in one row. Copy j of token t is row j T + t."""
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(k))
+    finished = torch.arange(6).reshape(shape[:-1]) % 3 == 1 if some_finished else None
+    values, experts, rows = torch_npu.npu_moe_gating_top_k_softmax(x, finished, k)
+    assert values.shape == experts.shape == rows.shape == (*shape[:-1], k)
+    assert experts.dtype == rows.dtype == torch.int32 and rows.is_contiguous()
+    for t, row in enumerate(x.reshape(6, 5).softmax(-1).tolist()):
+        best = sorted(range(5), key=lambda e, row=row: -row[e])[:k]
+        if some_finished and t % 3 == 1:
+            assert experts.reshape(6, k)[t].tolist() == [5] * k
+        else:
+            assert experts.reshape(6, k)[t].tolist() == best
+        torch.testing.assert_close(values.reshape(6, k)[t], torch.tensor([row[e] for e in best]))
+        assert rows.reshape(6, k)[t].tolist() == [j * 6 + t for j in range(k)]
