@@ -55,6 +55,12 @@ _SYMMETRIC = {
     "logical_or",
     "logical_xor",
 }  # the order of their arguments changes no result
+_EXCHANGING = {
+    "transpose",
+    "transpose_",
+    "swapaxes",
+    "swapdims",
+}  # methods that exchange the two dims they are given
 _TELLING = {"warn", "warning", "info", "debug", "print"}
 
 
@@ -110,7 +116,8 @@ def _of_binary(node: ast.BinOp) -> Iterator[tuple[str, ast.expr]]:
 
 def _of_call(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
     plain = [a for a in node.args if not isinstance(a, ast.Starred)]
-    ordered = len(plain) == len(node.args) and _name(node.func) not in _SYMMETRIC
+    exchanged = isinstance(node.func, ast.Attribute) and node.func.attr in _EXCHANGING and len(plain) == 2
+    ordered = len(plain) == len(node.args) and _name(node.func) not in _SYMMETRIC and not exchanged
     if len(plain) >= 2 and ordered and ast.dump(plain[0]) != ast.dump(plain[1]):
         yield "order of arguments", _with(node, args=[plain[1], plain[0], *plain[2:]])
     for k, keyword in enumerate(node.keywords):

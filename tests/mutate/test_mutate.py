@@ -63,6 +63,13 @@ def test_a_term_goes_into_the_root():
     assert {"((v + eps).sqrt())", "(sqrt(v + eps))"} <= texts
 
 
+def test_dims_that_are_exchanged_have_no_order():
+    texts = {
+        c.text for c in changes_of("f.py", b"x.transpose(a, b)\nt.transpose(x, a, b)\nx.movedim(a, b)\n")
+    }
+    assert texts >= {"(t.transpose(a, x, b))", "(x.movedim(b, a))"} and "(x.transpose(b, a))" not in texts
+
+
 def test_watching_alters_no_result(tmp_path, monkeypatch):
     changes = dict(enumerate(changes_of("f.py", SOURCE)))
     monkeypatch.setenv("MSADAPTER_MUTATE_SEEN", str(tmp_path / "seen"))
