@@ -398,6 +398,18 @@ def elu(input, alpha, inplace):
 
 
 @composite(
+    "aten.elu(Tensor self, float alpha=1.0, float scale=1.0, float input_scale=1.0) -> Tensor",
+    forms="fo",
+    short=False,
+    pointwise=True,
+)
+def scaled_elu(self, alpha, scale, input_scale):
+    """`scale * x` where x > 0, and `scale * alpha * (exp(input_scale * x) - 1)` elsewhere."""
+    plain = scale == input_scale == 1
+    return t._elu(self, alpha) if plain else t._scaled_elu(self, alpha, scale, input_scale)
+
+
+@composite(
     "nn.functional.selu(Tensor input, any inplace=False) -> Tensor",
     forms="f",
     aliases=("selu",),
@@ -447,10 +459,15 @@ def _without_negative_slope(result, slope, name):
     return t._refuse_backward_(result, name) if slope < 0 and result.requires_grad else result
 
 
-@composite("nn.functional.elu_(Tensor input, float alpha=1.0) -> Tensor", forms="f")
-def elu_(input, alpha):
-    """`elu`, in place."""
-    return _without_negative_slope(t._elu_(input, alpha), alpha, "elu")
+@composite(
+    "nn.functional.elu_(Tensor input, float alpha=1.0, float scale=1.0, float input_scale=1.0) -> Tensor",
+    forms="f",
+)
+def elu_(input, alpha, scale, input_scale):
+    """`torch.ops.aten.elu`, in place."""
+    plain = scale == input_scale == 1
+    result = t._elu_(input, alpha) if plain else t._scaled_elu_(input, alpha, scale, input_scale)
+    return _without_negative_slope(result, alpha, "elu")
 
 
 @composite("nn.functional.selu_(Tensor input) -> Tensor", forms="f", aliases=("selu_",))

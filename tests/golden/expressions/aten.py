@@ -33,6 +33,32 @@ CASES = [
     "A.leaky_relu_backward(go, x, 0.1, True)",
     "A.elu_backward(go, 1.5, 1.2, 0.7, False, x)",
     "A.elu_backward(go, 1.5, 1.2, 0.7, True, torch.nn.functional.elu(x))",
+    *(
+        f"{call.replace('ARGS', given)}"
+        for given in (
+            "1.5",
+            "1.5, 1.0, 1.0",
+            "1.5, 2.0",
+            "1.5, 1.0, 0.7",
+            "0.5, 2.0, 0.7",
+            "alpha=1.5",
+            "scale=2.0",
+            "input_scale=0.7",
+            "-1.5, 2.0, 0.7",
+            "2, 3, 1",
+            "True",
+        )
+        for call in (
+            "A.elu(x, ARGS)",
+            "A.elu.default(x.double(), ARGS)",
+            "torch._C._nn.elu(x.half(), ARGS)",
+            "torch._C._nn.elu_(x.clone(), ARGS)",
+            "(lambda v: torch.nn.functional.elu_(v * 1, ARGS).sum().backward() or v.grad)(x.clone().requires_grad_())",
+            "(lambda v: A.elu.out(x, ARGS, out=v) is v and v)(torch.empty(0))",
+            "(lambda v: torch.autograd.grad(torch.autograd.grad(A.elu(v, ARGS).sin().sum(), v, create_graph=True)[0]"
+            ".exp().sum(), v))(x.double().requires_grad_())",
+        )
+    ),
     "A._prelu_kernel_backward(go, x, r(2, 3, 4) * 0.1)",
     "A._softmax_backward_data(go, x.softmax(-1), -1, torch.float32)",
     "A._log_softmax_backward_data(go, x.log_softmax(1), 1, torch.float32)",
