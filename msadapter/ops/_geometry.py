@@ -56,7 +56,11 @@ def format_strides(size, name: str) -> list[int] | None:
         return None
     if len(size) != len(order):
         raise RuntimeError(f"required rank {len(order)} tensor to use {name} format")
-    return permuted_strides(size, order)
+    strides, step = [0] * len(size), 1
+    for d in reversed(order):
+        strides[d] = step
+        step *= size[d]  # unlike in the contiguous format, the strides beyond a dim without elements are 0
+    return strides
 
 
 def contiguous_strides(sizes) -> list[int]:

@@ -9,7 +9,7 @@ from .._values.base import place
 from .._values.device import ACCELERATORS, META_TAG, default_device, resolve
 from .._values.dtype import ALL, cpp_name
 from ._declare import _C, op, raw, raw_empty
-from ._geometry import format_strides, permuted_strides
+from ._geometry import contiguous_strides, format_strides, permuted_strides
 
 # the options that every such function takes after its own arguments
 OPTIONS = (
@@ -115,13 +115,23 @@ def _dense(tensor) -> bool:
 
 
 def _kept_strides(tensor):
-    """Return the strides of an empty_like: those of a dense tensor, else dense strides in the same order of
-    dims.
-    """
+    """Return the strides of an empty_like: those of a dense tensor, else dense strides in the same order of dims."""
     if tensor.numel() == 0 or _dense(tensor):
         return tensor.stride()
-    order = sorted(range(tensor.ndim), key=lambda d: -tensor.stride(d))
-    return None if 0 in tensor.stride() else permuted_strides(tensor.shape, order)
+    shape, strides = tensor.shape, tensor.stride()
+    order = list(reversed(range(tensor.ndim)))  # from the innermost dim to the outermost
+    # An insertion sort, as in PyTorch: a stride of 0 compares with no other, so the order of the sort shows.
+    for end in range(1, tensor.ndim):
+        moved = end
+        for k in reversed(range(end)):
+            inner, outer = order[k], order[moved]
+            if 0 in (strides[inner], strides[outer]):
+                continue
+            if (strides[inner], shape[inner]) > (strides[outer], shape[outer]):
+                order[k], order[moved], moved = outer, inner, k
+            elif strides[inner] < strides[outer]:
+                break
+    return permuted_strides(shape, order[::-1])
 
 
 def empty_as(tensor, dtype, memory_format):
@@ -279,6 +289,14 @@ def empty_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory
     return finish_empty(made, layout, device, requires_grad, self, pin_memory)
 
 
+def _shape_tells_strides(tensor) -> bool:
+    """Return whether MindSpore's operators give the result the strides of `tensor`.
+
+    They choose other strides for dims with at most one element.
+    """
+    return min(tensor.shape, default=2) > 1 or list(tensor.stride()) == list(contiguous_strides(tensor.shape))
+
+
 def _like(self, value, layout, device, requires_grad, memory_format, dtype):
     return finish(filled(empty_as(self, dtype, memory_format), value), layout, device, requires_grad, self)
 
@@ -290,7 +308,7 @@ def _like(self, value, layout, device, requires_grad, memory_format, dtype):
     native="body",
 )
 def zeros_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
-    if memory_format is None:
+    if memory_format is None and _shape_tells_strides(self):
         return finish(raw.ZerosLikeExt(self, dtype), layout, device, requires_grad, self)
     return _like(self, 0, layout, device, requires_grad, memory_format, dtype)
 
@@ -302,7 +320,7 @@ def zeros_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory
     native="body",
 )
 def ones_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
-    if memory_format is None:
+    if memory_format is None and _shape_tells_strides(self):
         return finish(raw.OnesLikeExt(self, dtype), layout, device, requires_grad, self)
     return _like(self, 1, layout, device, requires_grad, memory_format, dtype)
 
@@ -316,7 +334,7 @@ def full_like(self, fill_value, *, dtype, layout, device, requires_grad, pin_mem
     dtype = dtype or self.dtype
     if isinstance(fill_value, complex) and not dtype.is_complex:
         fill_value = _real(fill_value, dtype)
-    if memory_format is None:
+    if memory_format is None and _shape_tells_strides(self):
         return finish(raw.FullLike(self, fill_value, dtype), layout, device, requires_grad, self)
     return _like(self, fill_value, layout, device, requires_grad, memory_format, dtype)
 

@@ -5,6 +5,8 @@ Pooling, normalisation, resizing, padding and convolution keep that of the opera
 
 from __future__ import annotations
 
+import itertools
+
 from tests.golden.answers import refusal
 
 _PLANES = {
@@ -115,3 +117,26 @@ def where_tensor_split_takes_positions(torch):
         refusal(lambda: split(x, torch.tensor(1.5))),
         refusal(lambda: split(x, torch.tensor([[1]]))),
     )
+
+
+def strides_of_likes_with_few_elements(torch):
+    """Where dims have at most one element, the strides are not told by the shape. Likes and clones keep them."""
+    found = []
+    for shape in ((0,), (0, 3), (3, 0), (2, 0, 3), (0, 2, 3), (1, 3, 1), (1, 1), (2, 3, 0, 4), (1, 2, 1, 3)):
+        for order in itertools.permutations(range(len(shape))):
+            x = torch.empty([shape[d] for d in order]).permute([order.index(d) for d in range(len(shape))])
+            for source in (x, x.expand(2, *shape) if len(shape) < 3 else x.unsqueeze(0), x[..., :1]):
+                made = [
+                    torch.empty_like(source),
+                    torch.zeros_like(source, dtype=torch.int64),
+                    torch.ones_like(source),
+                    torch.full_like(source, 2.0),
+                    torch.rand_like(source),
+                    source.clone(),
+                ]
+                formats = [torch.contiguous_format, torch.preserve_format]
+                formats += [torch.channels_last] * (source.dim() == 4)
+                made += [torch.zeros_like(source, memory_format=one) for one in formats]
+                made += [source.clone(memory_format=one) for one in formats]
+                found.append([list(source.stride()), *[list(m.stride()) for m in made]])
+    return found

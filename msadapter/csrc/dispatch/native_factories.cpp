@@ -1,5 +1,6 @@
 // C++ bodies of functions that create tensors, for plain calls: a CPU tensor without layout, device, requires_grad or
 // pin_memory. All other calls, and every error, are left to the Python bodies.
+#include "../device/geometry.h"
 #include "rare_facts.h"
 
 namespace msa {
@@ -103,9 +104,11 @@ bool random(const Operator *op, const Operand *v, PyObject **slots, Tensors *out
 bool rand(const Operand *v, PyObject **slots, Tensors *out) { return random(MSA_OPERATOR("RandExt"), v, slots, out); }
 bool randn(const Operand *v, PyObject **slots, Tensors *out) { return random(MSA_OPERATOR("Randn"), v, slots, out); }
 
-// ---- like a contiguous tensor: self, dtype, layout, device, requires_grad, pin_memory, memory_format
+// ---- like a contiguous tensor: self, dtype, layout, device, requires_grad, pin_memory, memory_format. Where dims have
+// at most one element, a contiguous tensor may have other strides than a new one, and the result keeps them.
 bool like(const Operand *v, PyObject **slots) {
-  return v[0].kind == Arg::kTensor && plain_options(v[1], slots, 1, 6) && is_contiguous(v[0].tensor);
+  return v[0].kind == Arg::kTensor && plain_options(v[1], slots, 1, 6) &&
+         strides_of(v[0].tensor) == contiguous_strides(v[0].tensor->shape());
 }
 TensorPtr shaped(const Operand *v) {
   return new_tensor(type_or(v[1], from_ms(v[0].tensor->data_type())), v[0].tensor->shape());
