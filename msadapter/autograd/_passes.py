@@ -245,7 +245,7 @@ def _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_un
     for i in range(count):
         keep = True if i < count - 1 else retain_graph
         row = [None if v is None else v[i] for v in vectors]
-        rows.append(grad(outputs, inputs, row, keep, create_graph, True, allow_unused))
+        rows.append(grad(outputs, inputs, row, keep, create_graph, allow_unused=allow_unused))
     return tuple(None if column[0] is None else ops.stack(column) for column in zip(*rows, strict=True))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import traceback
 import warnings
+from pathlib import Path
 
 from .. import ops
 from .._host import extensions
@@ -55,15 +56,32 @@ def _is_marked(node) -> bool:
     return any(isinstance(hook, _Checker) for hook in node._hooks("post").values())
 
 
+_OWN = tuple(
+    str(Path(__file__).parents[1] / part)
+    for part in ("overrides.py", "autograd/anomaly_mode.py", "ops/", "tensor/")
+)
+
+
+def _stack_of_the_call() -> list[str]:
+    """Return the stack down to the call of the operator, without the frames that run it."""
+    frames = traceback.extract_stack()
+    while frames and frames[-1].filename.startswith(_OWN):
+        frames.pop()
+    return frames.format()
+
+
 def _watch(result) -> None:
     """Mark the graph nodes behind a result, as far as they have not been marked."""
     stack = None
     todo = [x.grad_fn for x in _tensors(result) if x.grad_fn is not None]
     while todo:
         node = todo.pop()
-        if node is None or node.name() == "torch::autograd::AccumulateGrad" or _is_marked(node):
+        if node is None or _is_marked(node):
             continue
-        stack = stack or traceback.format_stack()[:-3]
+        stack = stack or _stack_of_the_call()
+        if node.name() == "torch::autograd::AccumulateGrad":
+            node.metadata.setdefault(_KEY, stack)  # the node has no results that could be checked
+            continue
         node.metadata[_KEY] = stack
         node.register_hook(_Checker(node.name(), stack))
         todo.extend(following for following, _ in node.next_functions)

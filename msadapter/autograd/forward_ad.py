@@ -219,5 +219,5 @@ def _pushed(tensor, duals):
             return ops.zeros_like(u.detach())
         linked = any(v.requires_grad for _, v in pairs) or _plain(tensor) is tensor
         outs, vecs = zip(*pairs, strict=True)
-        found = grad(outs, u, vecs, retain_graph=True, create_graph=linked, allow_unused=True)[0]
+        found = grad(outs, u, vecs, create_graph=linked, allow_unused=True)[0]
     return ops.zeros_like(u.detach()) if found is None else found

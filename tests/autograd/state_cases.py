@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import warnings
 import weakref
+from importlib import import_module
 
 from tests.golden.answers import refusal
 
@@ -441,3 +442,49 @@ def tangents_of_functions_with_a_jvp(torch):
     leaf = x.clone().requires_grad_()
     Product.apply(leaf, y, 2)[0].sum().backward()
     return found, leaf.grad
+
+
+def variables_of_every_kind(torch):
+    """Variable(data, requires_grad, volatile): what is warned of, refused and shared."""
+    Variable = import_module(torch.__name__ + ".autograd").Variable
+    found = []
+    for volatile in (False, True):
+        for required in (False, True):
+            for call in (
+                lambda r=required, v=volatile: Variable(torch.ones(2), r, v),
+                lambda r=required, v=volatile: Variable(torch.ones(2), volatile=v, requires_grad=r),
+                lambda r=required, v=volatile: Variable(torch.ones(2).long(), requires_grad=r),
+                lambda r=required, v=volatile: Variable(torch.ones(2) * 1j, requires_grad=r),
+            ):
+                with warnings.catch_warnings(record=True) as told:
+                    warnings.simplefilter("always")
+                    error = refusal(call)
+                    made = call().requires_grad if error[0] == "nothing raised" else None
+                found.append([error, made, sorted({str(w.message) for w in told})])
+    source = torch.ones(2, requires_grad=True)
+    leaf = Variable(source.detach())
+    leaf += 1
+    found += [source.detach().clone(), Variable(source * 2).is_leaf, Variable(source).requires_grad]
+    found += [Variable().shape, refusal(Variable, 3), refusal(Variable, [1.0])]
+    return [*found, isinstance(source, Variable), isinstance(3, Variable)]
+
+
+def tracebacks_that_detection_keeps(torch):
+    """Every node of a graph, that of a leaf too, keeps the stack of the call that made it, which ends with that call."""
+    x = torch.ones(2, requires_grad=True)
+    found = []
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with torch.autograd.detect_anomaly():
+            nodes = [(torch.sqrt(x * 0) * 3).sum().grad_fn]
+            while nodes[-1].next_functions:
+                nodes.append(nodes[-1].next_functions[0][0])
+            for node in nodes:
+                kept = node.metadata["traceback_"]
+                found.append([list(node.metadata), kept[-1].strip().splitlines()[-1], len(kept) > 1])
+            y = torch.sqrt(x * 0) * 0
+            found.append(refusal(y.sum().backward))
+        later = (x * 2).grad_fn
+    found.append(list(later.metadata))
+    lines = [line.strip() for w in told for line in str(w.message).splitlines()]
+    return [*found, "y = torch.sqrt(x * 0) * 0" in lines, any("dispatch" in line for line in lines)]

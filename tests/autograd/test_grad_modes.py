@@ -1,5 +1,6 @@
 """Grad modes belong to a thread, as in PyTorch."""
 
+import sys
 import threading
 
 import pytest
@@ -117,6 +118,28 @@ def test_tangents_are_compared_relative_to_the_numerical_ones(factor, agrees, fa
     )
 
 
+@pytest.mark.parametrize(
+    "factor, agrees", [(1.05, True), (0.95, True), (1.3, False), (1.25, True), (1 / 1.25, False)]
+)
+def test_batched_gradients_are_compared_relative_to_them(monkeypatch, factor, agrees):
+    """Each of two drawn vectors is compared, and the batched gradient is the one that the tolerance refers to."""
+    gradcheck = sys.modules["msadapter.autograd.gradcheck"]
+    plain, rows = gradcheck.grad, []
+
+    def scaled(*args, is_grads_batched=False, **options):
+        found = plain(*args, is_grads_batched=is_grads_batched, **options)
+        if is_grads_batched:
+            rows.extend(len(g) for g in found)
+            found = tuple(torch.cat([g[:-1], g[-1:] * factor]) for g in found)
+        return found
+
+    monkeypatch.setattr(gradcheck, "grad", scaled)
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    options = {"atol": 0.0, "rtol": 0.22, "raise_exception": False}
+    assert torch.autograd.gradcheck(lambda v: v * 3, (x,), check_batched_grad=True, **options) is agrees
+    assert rows == [2]
+
+
 def test_how_deep_passes_are_nested():
     """The counter of operations counts those of a pass apart from those of the program."""
     from msadapter.autograd import _pass
@@ -150,6 +173,21 @@ def test_older_profiler_groups_by_shape():
     plain = {e.key: e.count for e in seen.key_averages()}
     shaped = [e for e in seen.key_averages(group_by_input_shape=True) if e.key == "aten::add"]
     assert plain["aten::add"] == 2 and len(shaped) == 2
+
+
+def test_older_profiler_writes_files(tmp_path):
+    """What it writes is what torch.profiler writes, and the metric may be given by place or by name."""
+    with torch.autograd.profiler.profile(with_stack=True) as seen:
+        torch.ones(2, 3).add(1)
+    seen.export_chrome_trace(str(tmp_path / "trace.json"))
+    assert "aten::add" in (tmp_path / "trace.json").read_text()
+    seen.export_stacks(str(tmp_path / "stacks.txt"))
+    seen.export_stacks(str(tmp_path / "again.txt"), "self_cpu_time_total")
+    seen.export_stacks(path=str(tmp_path / "named.txt"), metric="self_cpu_time_total")
+    texts = {(tmp_path / name).read_text() for name in ("stacks.txt", "again.txt", "named.txt")}
+    assert len(texts) == 1 and "test_older_profiler_writes_files" in texts.pop()
+    with pytest.raises(ValueError, match="metric"):
+        seen.export_stacks(str(tmp_path / "none.txt"), "colour")
 
 
 def test_modes_leave_nothing_behind(monkeypatch):
