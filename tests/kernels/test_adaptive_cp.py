@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msadapter as torch
-from kernels_ascend import mindspeed
+from kernels_ascend import adaptive_cp, mindspeed
 from tests.kernels import reference
 
 
@@ -46,6 +46,18 @@ def test_blocks_of_a_mask_drawn(data, size, each, share):
     rows, columns = (r.permutation(n)[:each].tolist() for _ in range(2))
     ops.get_mask_list_with_remap(given, out, rows, columns)
     assert (out.numpy() == mask[rows][:, columns]).all()
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+@pytest.mark.parametrize("size, each", [(2, 1), (3, 2), (5, 1), (4, 3)])
+def test_the_score_is_the_share_of_pairs_and_the_imbalance(size, each, share):
+    """A rank's tasks are the pairs with it on either side, of which the pair with itself is one."""
+    r = np.random.default_rng(size)
+    for _ in range(5):
+        mask = np.repeat(np.repeat(r.random((size, size)) < share, each, 0), each, 1)
+        grid = torch.ones(size, size, dtype=torch.bool)
+        found = adaptive_cp._score(torch.tensor(mask), size, grid)
+        assert found == pytest.approx(cost(coarse(mask, size))) and (grid.numpy() == coarse(mask, size)).all()
 
 
 @settings(max_examples=reference.examples(20), deadline=None)

@@ -30,6 +30,10 @@ def single(*shape):
     return torch.ones(*shape)
 
 
+def singles(count, *shape):
+    return [single(*shape) for _ in range(count)]
+
+
 def integers(*shape):
     return torch.zeros(*shape, dtype=torch.int32)
 
@@ -119,13 +123,13 @@ CALLS = [
     (
         "RingAttentionUpdate",
         lambda: torch_npu.npu_ring_attention_update(
-            half(3, 2, 8), *[single(2, 2, 3, 8)] * 2, half(3, 2, 8), *[single(2, 2, 3, 8)] * 2
+            half(3, 2, 8), *singles(2, 2, 2, 3, 8), half(3, 2, 8), *singles(2, 2, 2, 3, 8)
         ),
     ),
     (
         "RingAttentionUpdate",
         lambda: torch_npu.npu_ring_attention_update(
-            half(6, 2, 8), *[single(6, 2, 8)] * 2, half(6, 2, 8), *[single(6, 2, 8)] * 2, ENDS, "TND"
+            half(6, 2, 8), *singles(2, 6, 2, 8), half(6, 2, 8), *singles(2, 6, 2, 8), ENDS, "TND"
         ),
     ),
     *(
@@ -151,18 +155,34 @@ CALLS = [
     (
         "SpeedFusionAttention",
         lambda: torch_npu.npu_fusion_attention(
-            *[half(2, 4, 6, 8)] * 3, 4, "BNSD", atten_mask=TRIANGLE, sparse_mode=3
+            half(2, 4, 6, 8),
+            half(2, 4, 6, 8),
+            half(2, 4, 6, 8),
+            4,
+            "BNSD",
+            atten_mask=TRIANGLE,
+            sparse_mode=3,
         )[:3],
     ),
     (
         "SpeedFusionAttention",
         lambda: torch_npu.npu_fusion_attention_v2(
-            *[half(2, 4, 6, 8)] * 3, 4, "BNSD", pse=single(4), pse_type=2, q_start_idx=[1], kv_start_idx=[0]
+            half(2, 4, 6, 8),
+            half(2, 4, 6, 8),
+            half(2, 4, 6, 8),
+            4,
+            "BNSD",
+            pse=single(4),
+            pse_type=2,
+            q_start_idx=[1],
+            kv_start_idx=[0],
         )[:3],
     ),
     (
         "SpeedFusionAttention",
-        lambda: torch_npu.npu_fusion_attention(*[half(2, 4, 6, 8)] * 3, 4, "BNSD", pse=half(2, 4, 6, 6))[:3],
+        lambda: torch_npu.npu_fusion_attention(
+            half(2, 4, 6, 8), half(2, 4, 6, 8), half(2, 4, 6, 8), 4, "BNSD", pse=half(2, 4, 6, 6)
+        )[:3],
     ),
     ("AllGatherMatmul", lambda: torch_npu.npu_all_gather_base_mm(half(4, 8), half(8, 3), "g", 1)),
     ("MatmulReduceScatter", lambda: torch_npu.npu_mm_reduce_scatter_base(half(4, 8), half(8, 3), "g", 1)),
@@ -307,6 +327,21 @@ def reached(device, run, name):
     return operands
 
 
+def assert_no_tensor_is_given_twice(name, operands):
+    """The calls of this file give a tensor of its own for each operand, so that none may reach MindSpore in two places.
+
+    AdamW without amsgrad does not read max_v and takes v in its place.
+    """
+    places: dict[tuple, str] = {}
+    for label, operand in zip(_mapping.OPERATORS[name], operands, strict=True):
+        for x in operand if isinstance(operand, (list, tuple)) else [operand]:
+            if isinstance(x, torch.Tensor) and x.numel():
+                other = places.setdefault((x.data_ptr(), x.shape, x.stride()), label)
+                assert other == label or (other, label) == ("v", "max_v"), (
+                    f"{name}: operands {other} and {label} are the same tensor"
+                )
+
+
 # What MindSpore's Python operators take as words, they hand on as numbers; the inference starts from the words.
 _WORDS = {
     "input_layout": {number: word for word, number in _mapping.LAYOUTS.items()},
@@ -327,6 +362,7 @@ def kept_call(device, number: int) -> list:
     with torch.no_grad():
         ours = of_results(run())
         operands = reached(device, run, name)
+    assert_no_tensor_is_given_twice(name, operands)
     return [name, described_operands(name, operands), ours]
 
 
@@ -344,6 +380,7 @@ def kept_gradient(device, number: int) -> list:
     out.backward(torch.ones_like(out))
     out = run(*again)
     operands = reached(device, lambda: out.backward(torch.ones_like(out)), name)
+    assert_no_tensor_is_given_twice(name, operands)
     return [name, described_operands(name, operands), of_results([x.grad for x in inputs])]
 
 
@@ -429,6 +466,17 @@ def test_values_reach_their_operands(device):
         ),
     )
     assert (found["actual_seq_qlen"], found["actual_seq_kvlen"]) == ((2, 6), (3, 7))
+
+
+@pytest.mark.parametrize("kind", [0, 1, 2, 3])
+def test_starts_of_positions_are_given_where_a_bias_is_made_of_them(device, kind):
+    pse = {0: half(1, 2, 4, 4), 1: half(1, 2, 4, 4)}.get(kind, torch.ones(2))
+    q, call = half(1, 2, 4, 8), {"pse": pse, "pse_type": kind, "q_start_idx": [3], "kv_start_idx": [5]}
+    run = lambda: torch_npu.npu_fusion_attention_v2(q, q, q, 2, "BNSD", **call)  # noqa: E731
+    found = reached(device, run, "SpeedFusionAttention")
+    found = dict(zip(_mapping.OPERATORS["SpeedFusionAttention"], found, strict=True))
+    assert (found["q_start_idx"], found["kv_start_idx"]) == (((3,), (5,)) if kind >= 2 else (None, None))
+    assert found["pse_type"] == kind
 
 
 def test_every_mapped_operator_is_called():

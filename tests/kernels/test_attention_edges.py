@@ -15,6 +15,8 @@ from kernels_ascend.attention_calls import (
     npu_fusion_attention_grad,
     npu_fusion_attention_grad_v2,
     npu_fusion_attention_v2,
+    npu_incre_flash_attention,
+    npu_prompt_flash_attention,
 )
 
 TRIANGLE = torch.ones(2048, 2048, dtype=torch.bool).triu(1)
@@ -170,3 +172,41 @@ def test_gradients_from_saved_outputs_with_rotary_parts(layout):
     for mine, theirs in zip((q, k, v, rope_q, rope_k), want, strict=True):
         torch.testing.assert_close(mine, theirs)
     assert pse.numel() == 0
+
+
+def test_no_call_takes_a_padding_mask():
+    x = torch.zeros(1, 2, 3, 4)
+    saved = {"softmax_max": x, "softmax_sum": x, "attention_in": x}
+    heads = {"num_heads": 2, "input_layout": "BNSD"}
+    for call in (
+        lambda **more: npu_fusion_attention(x, x, x, 2, "BNSD", **more),
+        lambda **more: npu_fusion_attention_v2(x, x, x, 2, "BNSD", **more),
+        lambda **more: npu_fusion_attention_grad(x, x, x, x, 2, "BNSD", **saved, **more),
+        lambda **more: npu_fusion_attention_grad_v2(x, x, x, x, 2, "BNSD", **saved, **more),
+        lambda **more: npu_prompt_flash_attention(x, x, x, **heads, **more),
+        lambda **more: npu_incre_flash_attention(x[:, :, :1], x, x, **heads, **more),
+    ):
+        with pytest.raises(NotImplementedError, match="padding_mask is not supported"):
+            call(padding_mask=torch.zeros(3, 3, dtype=torch.bool))
+
+
+def test_every_part_of_a_compressed_mask_is_checked():
+    """Each element of a compressed mask is fixed. One that is not so is refused, wherever it is."""
+    half = torch.zeros(1024, 2048, dtype=torch.bool)
+    half[:, 1024:] = True
+    good = {2: TRIANGLE, 6: torch.cat([TRIANGLE, half])}
+    q = torch.zeros(1, 1, 2, 4)
+    for mode, mask in good.items():
+        call = {"sparse_mode": mode, "prefix": [1] if mode == 6 else None}
+        npu_fusion_attention_v2(q, q, q, 1, "BNSD", atten_mask=mask.clone(), **call)
+        rows, columns = mask.shape
+        for row, column in itertools.product(
+            (0, 1, 1023, 2047, *([2048, rows - 1] * (mode == 6))), (0, 1, 1023, 1024, 2047)
+        ):
+            wrong = mask.clone()
+            wrong[row, column] ^= True
+            with pytest.raises(RuntimeError, match="must be true above the diagonal"):
+                npu_fusion_attention_v2(q, q, q, 1, "BNSD", atten_mask=wrong, **call)
+        for wrong in (~mask, mask.flip(0), mask.flip(1), torch.zeros_like(mask), torch.ones_like(mask)):
+            with pytest.raises(RuntimeError, match="must be true above the diagonal"):
+                npu_fusion_attention_v2(q, q, q, 1, "BNSD", atten_mask=wrong, **call)

@@ -81,6 +81,27 @@ def test_the_list_says_what_is_simulated(plugin, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(wanted.importlib.util, "find_spec", lambda name: None)
     assert wanted.main([str(library)]) == 1
     assert "mindspore is not installed" in capsys.readouterr().err
+    folder = type("Spec", (), {"origin": None})  # a folder of that name is no package
+    monkeypatch.setattr(wanted.importlib.util, "find_spec", lambda name: folder)
+    assert wanted.main([str(library)]) == 1
+    assert "mindspore is not installed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "path, belongs",
+    [
+        ("lib/plugin/ascend/libascend.so", True),
+        ("lib/plugin/libmindspore_ascend.so.2", True),
+        ("lib/plugin/libmindspore_ops_ascend.so", True),
+        ("lib/plugin/ascend/libdvpp_utils.so", False),
+        ("lib/plugin/ascend/op_kernels/libkernel.so", False),
+        ("lib/plugin/gpu/libgpu.so", False),
+        ("lib/plugin/libdvpp_utils.so", False),
+        ("lib/libmindspore_core.so", False),
+    ],
+)
+def test_libraries_of_the_plugin(path, belongs):
+    assert generate._is_plugin(Path("/somewhere/mindspore") / path) is belongs
 
 
 def test_stubs_are_written_for_what_nobody_defines(tmp_path):
