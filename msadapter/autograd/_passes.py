@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from typing import Any, NamedTuple
 
@@ -53,14 +54,26 @@ def _sequence(x) -> tuple:
     return (x,) if isinstance(x, (Tensor, GradientEdge)) else tuple(x)
 
 
-def _make_grads(outputs, grads, is_grads_batched=False) -> list:
+def _make_grads(outputs, grads, is_grads_batched: bool) -> list:
+    """Return the gradients from which a pass over the outputs starts, and check those that are given.
+
+    With is_grads_batched, the first dimension of each is the batch dimension.
+    """
     if len(outputs) != len(grads):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     made: list[Tensor | None] = []
     for place, g in zip(outputs, grads, strict=True):
         out = _described(place)
         if isinstance(g, Tensor):
-            if g.shape != out.shape:
+            if is_grads_batched and g[0].shape != out.shape:
+                raise RuntimeError(
+                    "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. "
+                    f"The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
+                    f"mismatch was detected: grad_output[{len(made)}] has a shape of {g.shape} and output[{len(made)}] has a "
+                    f"shape of {out.shape}. If you only want some tensors in `grad_output` to be considered batched, "
+                    "consider using vmap."
+                )
+            if not is_grads_batched and g.shape != out.shape:
                 raise RuntimeError(
                     f"Mismatch in shape: grad_output[{len(made)}] has a shape of {g.shape} and output[{len(made)}] has a shape of "
                     f"{out.shape}."
@@ -88,6 +101,9 @@ def _make_grads(outputs, grads, is_grads_batched=False) -> list:
     return made
 
 
+_make_single_grads = functools.partial(_make_grads, is_grads_batched=False)
+
+
 class _Pass(threading.local):
     """The state of a thread's running backward pass."""
 
@@ -106,7 +122,7 @@ def _is_checkpoint_valid() -> bool:
     return _pass.whole
 
 
-def _execute(tensors, grads, inputs, *flags, make=_make_grads):
+def _execute(tensors, grads, inputs, *flags, make=_make_single_grads):
     spread, watch = extensions.spread_backward.value, extensions.before_backward.value
     if spread is not None and any(isinstance(x, spread[0]) for x in (*tensors, *inputs)):
         tensors, grads, inputs, results = spread[1](tensors, grads, inputs)
@@ -226,22 +242,16 @@ def _zeros_of(place):
 
 def _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused) -> tuple:
     """Return the gradients for every row of ``grad_outputs``, stacked. The rows run one after the other."""
-    if grad_outputs is None:
-        raise RuntimeError("grad_outputs must be given when is_grads_batched=True")
-    vectors = _sequence(grad_outputs)
-    counts = {v.shape[0] for v in vectors if v is not None}
-    if len(counts) != 1:
-        raise RuntimeError("grad_outputs must have the same first dimension when is_grads_batched=True")
-    for i, (v, out) in enumerate(zip(vectors, _sequence(outputs), strict=True)):
-        if v is not None and v.shape[1:] != _described(out).shape:
-            raise RuntimeError(
-                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. "
-                f"The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
-                f"mismatch was detected: grad_output[{i}] has a shape of {v.shape} and output[{i}] has a shape of "
-                f"{_described(out).shape}. If you only want some tensors in `grad_output` to be considered batched, "
-                "consider using vmap."
-            )
-    count, rows = counts.pop(), []
+    places = _sequence(outputs)
+    vectors = (None,) * len(places) if grad_outputs is None else _sequence(grad_outputs)
+    _make_grads(places, vectors, is_grads_batched=True)
+    sizes = [v.shape[0] for v in vectors if v is not None]
+    if len(set(sizes)) != 1:
+        raise ValueError(
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sizes} for the mapped dimension"
+        )
+    count, rows = sizes[0], []
     for i in range(count):
         keep = True if i < count - 1 else retain_graph
         row = [None if v is None else v[i] for v in vectors]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from importlib import import_module
 
 from tests.golden.answers import refusal
 
@@ -188,4 +189,117 @@ def checks_of_what_functions_make_of_missing_gradients(torch):
                         refusal(torch.autograd.gradcheck, made, (x, y), raise_exception=False, **options)[0]
                     )
             found.append(told)
+    return found
+
+
+def batched_gradients_that_do_not_fit(torch):
+    """With is_grads_batched, every gradient has one row more than its output, and all have as many."""
+    x = _leaf(torch)
+    a, b, s = x * 2, x * 3, x.sum()
+    found = []
+    for outputs, grads in (
+        ((a, b), (torch.ones(2, 3), torch.ones(4, 3))),
+        ((a, b), (torch.ones(2, 3), None)),
+        ((a, b), (None, None)),
+        ((a, b), None),
+        ((a, s), (torch.ones(2, 3), torch.ones(2))),
+        ((a, b), (torch.ones(0, 3), torch.ones(0, 3))),
+        ((a, b), (torch.ones(1, 3), torch.ones(1, 3))),
+        (a, torch.ones(3)),
+        (a, torch.tensor(3.0)),
+        (a, torch.ones(2, 3, 1)),
+        (a, torch.ones(2, 2)),
+        (s, torch.ones(2, 1)),
+        (a, torch.ones(2, 3, dtype=torch.complex64)),
+    ):
+        call = lambda o=outputs, g=grads: torch.autograd.grad(  # noqa: E731
+            o, x, g, is_grads_batched=True, retain_graph=True
+        )
+        error = refusal(call)
+        found.append([error, call() if error[0] == "nothing raised" else None])
+    return found
+
+
+def dual_tensors_of_every_dtype(torch):
+    fw = torch.autograd.forward_ad
+    found = []
+    with fw.dual_level():
+        for kind in ("float16", "bfloat16", "float32", "float64", "complex64", "complex128", "int32", "bool"):
+            x = torch.tensor([1, 2]).to(getattr(torch, kind))
+            error = refusal(fw.make_dual, x, x)
+            found.append([kind, error])
+            if error[0] == "nothing raised":
+                found.append(fw.unpack_dual(fw.make_dual(x, x) * x).tangent.detach())
+    return found
+
+
+def outputs_that_forward_records_itself(torch):
+    """What forward computes under enable_grad is handed back without that history, and so is it saved."""
+
+    class Recorded(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, also_input):
+            with torch.enable_grad():
+                y, z = x.exp(), x * 3
+            ctx.save_for_backward(*([x] if also_input else []), y, z, None)
+            return y, z
+
+        @staticmethod
+        def backward(ctx, g, h):
+            *given, y, z, nothing = ctx.saved_tensors
+            seen.append([len(given), type(y.grad_fn).__name__, type(z.grad_fn).__name__, nothing])
+            return g * y + h * z, None
+
+    seen, found = [], []
+    for also_input in (False, True):
+        x = torch.tensor([0.5, 1.0], dtype=torch.float64, requires_grad=True)
+        outputs = Recorded.apply(x, also_input)
+        found.append([[type(o.grad_fn).__name__, o.requires_grad, o.is_leaf] for o in outputs])
+        (g,) = torch.autograd.grad((outputs[0] * outputs[1]).sum(), x, create_graph=True)
+        found.append([g.detach(), torch.autograd.grad(g.sum(), x)])
+    return found, seen
+
+
+def once_differentiable_with_missing_gradients(torch):
+    once = import_module(torch.__name__ + ".autograd.function").once_differentiable
+    found = []
+
+    class Once(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(False)
+            return x * 2, x * 3
+
+        @staticmethod
+        @once
+        def backward(ctx, g, h):
+            found.append([g is None, h is None])
+            return g * 2 if h is None else h * 3
+
+    for chosen in (0, 1):
+        for again in (False, True):
+            x = _leaf(torch)
+            (g,) = torch.autograd.grad(Once.apply(x)[chosen].sum(), x, create_graph=again)
+            found.append([g.detach(), g.requires_grad])
+            y = Once.apply(x)[chosen]
+            (g,) = torch.autograd.grad((y * y).sum(), x, create_graph=again)
+            found.append([g.requires_grad, refusal(g.sum().backward) if again else None])
+    return found
+
+
+def how_often_checks_of_gradients_call_the_function(torch):
+    """Twice for every element of the inputs, or in fast mode for every input; and for the other checks."""
+    found = []
+    for size in (1, 2, 5):
+        for count in (1, 2):
+            for options in (
+                {},
+                {"fast_mode": True},
+                {"check_undefined_grad": False},
+                {"check_grad_dtypes": True},
+            ):
+                calls = []
+                inputs = [torch.ones(size, dtype=torch.float64, requires_grad=True) for _ in range(count)]
+                torch.autograd.gradcheck(lambda *xs, c=calls: c.append(0) or sum(xs) * 2, inputs, **options)
+                found.append([size, count, len(calls)])
     return found

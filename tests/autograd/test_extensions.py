@@ -117,3 +117,25 @@ def test_a_tangent_that_does_not_depend_on_the_input_is_zero():
     with forward.dual_level():
         dual = forward.make_dual(torch.tensor([1.5, 2.5]), torch.tensor([3.0, 4.0]))
         assert forward.unpack_dual(Constant.apply(dual, w)).tangent.tolist() == [0, 0]
+
+
+def test_what_functions_refuse_is_refused_for_any_argument(monkeypatch):
+    """A Function takes ordinary tensors, also after a class that Functions refuse has been named."""
+
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y, scale):
+            return (x + y) * scale
+
+        @staticmethod
+        def backward(ctx, g):
+            return g, g, None
+
+    x = torch.ones(2, requires_grad=True)
+    odd = x.detach().as_subclass(Spread)
+    assert Twice.apply(x, odd, 2.0).tolist() == [4, 4]
+    monkeypatch.setattr(extensions.refused_by_function, "_value", Spread)
+    assert Twice.apply(x, x, 2.0).tolist() == [4, 4]
+    for arguments in ((odd, x), (x, odd), (odd, odd)):
+        with pytest.raises(NotImplementedError, match="Twice on a DTensor"):
+            Twice.apply(*arguments, 2.0)

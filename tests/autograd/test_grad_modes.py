@@ -238,3 +238,15 @@ def test_modes_leave_nothing_behind(monkeypatch):
         assert not asked
     finally:
         _C.set_torch_function_handler(overrides.dispatch)
+
+
+def test_fast_checks_of_tangents_call_the_function_as_often_for_every_size():
+    def calls(size, fast):
+        made = []
+        x = torch.ones(size, dtype=torch.float64, requires_grad=True)
+        options = {"check_forward_ad": True, "fast_mode": fast, "check_undefined_grad": False}
+        assert torch.autograd.gradcheck(lambda v: made.append(0) or v * 2, (x,), **options)
+        return len(made)
+
+    assert calls(2, True) == calls(7, True)
+    assert calls(7, False) - calls(2, False) >= 3 * 5  # two values and a tangent for every element
