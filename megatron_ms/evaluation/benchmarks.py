@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
 from . import needles
+from .rows import Rows, json_lines, not_empty, table, value_of, with_columns
 
-Rows = list[dict[str, Any]]
 Subjects = dict[str, dict[str, Rows]]  # task of lm-eval -> split -> rows
 _LETTERS = "ABCDEFGHIJ"
 
@@ -39,68 +37,9 @@ class Benchmark:
     haystack: bool = False
 
 
-def json_lines(path: Path) -> Rows:
-    """The rows of a JSON lines file, also of a compressed one. UserError names file and line."""
-    try:
-        if path.suffix == ".gz":
-            text = gzip.decompress(path.read_bytes()).decode("utf-8")
-        else:
-            text = path.read_text(encoding="utf-8")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}") from None
-    rows = []
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{path}, line {number}: is no JSON: {error}") from None
-        if not isinstance(row, dict):
-            raise UserError(f"{path}, line {number}: is no object with keys")
-        rows.append(row)
-    return not_empty(rows, path)
-
-
-def _table(path: Path, names: Iterable[str] | None = None) -> Rows:
-    """The rows of a CSV file. Without ``names`` its first line has them."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, None if names is None else list(names), strict=True)
-            rows = []
-            for row in reader:
-                if None in row or None in row.values():
-                    raise UserError(
-                        f"{path}, line {reader.line_num}: has another number of columns than {reader.fieldnames}"
-                    )
-                rows.append(dict(row))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{path} cannot be read: {error}") from None
-    return not_empty(rows, path)
-
-
-def not_empty(rows: Rows, path: Path) -> Rows:
-    if not rows:
-        raise UserError(f"{path} has no rows")
-    return rows
-
-
-def _value(row: dict[str, Any], name: str, path: Path, number: int) -> Any:
-    if name not in row:
-        raise UserError(
-            f"{path}, row {number}: there is no key {name!r}; the keys are {', '.join(map(repr, row))}"
-        )
-    return row[name]
-
-
-def with_columns(rows: Rows, path: Path, *names: str) -> Rows:
-    """The rows with only these columns. UserError if one is absent."""
-    return [{name: _value(row, name, path, number) for name in names} for number, row in enumerate(rows, 1)]
-
-
 def _letter(row: dict[str, Any], name: str, path: Path, number: int, choices: int = 4) -> int:
     """The number of the choice that a letter names."""
-    letter = str(_value(row, name, path, number)).strip()
+    letter = str(value_of(row, name, path, number)).strip()
     if len(letter) != 1 or letter not in _LETTERS[:choices]:
         raise UserError(
             f"{path}, row {number}: {name} must be a letter up to {_LETTERS[choices - 1]}, not {letter!r}"
@@ -136,7 +75,7 @@ def _mmlu(folder: Path) -> Subjects:
 
 
 def _mmlu_rows(path: Path) -> Rows:
-    rows = _table(path, ["question", "A", "B", "C", "D", "answer"])
+    rows = table(path, ["question", "A", "B", "C", "D", "answer"])
     return [
         {
             "question": row["question"],
@@ -167,7 +106,7 @@ def _ceval(folder: Path) -> Subjects:
 
 def _lettered(splits: dict[str, Path], columns: tuple[str, ...]) -> dict[str, Rows]:
     """The rows of CSV files whose last column has the letter of the right choice."""
-    found = {name: with_columns(_table(path), path, *columns) for name, path in splits.items()}
+    found = {name: with_columns(table(path), path, *columns) for name, path in splits.items()}
     for name, path in splits.items():
         for number, row in enumerate(found[name], 1):
             _letter(row, columns[-1], path, number)
@@ -190,7 +129,7 @@ def _agieval(folder: Path) -> Subjects:
 
 
 def _agieval_chosen(row: dict[str, Any], path: Path, number: int, chinese: bool) -> dict[str, Any]:
-    options = _value(row, "options", path, number)
+    options = value_of(row, "options", path, number)
     if not isinstance(options, list) or not options:
         raise UserError(f"{path}, row {number}: options must be a list of choices")
     gold = _letter(row, "label", path, number, len(options))
@@ -205,7 +144,7 @@ def _agieval_chosen(row: dict[str, Any], path: Path, number: int, chinese: bool)
 
 
 def _agieval_written(row: dict[str, Any], path: Path, number: int, chinese: bool) -> dict[str, Any]:
-    answer = _value(row, "answer", path, number)
+    answer = value_of(row, "answer", path, number)
     if not isinstance(answer, str) or not answer:
         raise UserError(f"{path}, row {number}: answer must be a text, not {answer!r}")
     query = _agieval_question(row, path, number, chinese) + ("\n答案：" if chinese else "\nA: The answer is")
@@ -214,7 +153,7 @@ def _agieval_written(row: dict[str, Any], path: Path, number: int, chinese: bool
 
 def _agieval_question(row: dict[str, Any], path: Path, number: int, chinese: bool) -> str:
     passage = f"{row['passage']}\n" if row.get("passage") else ""
-    return f"{passage}{'问题：' if chinese else 'Q: '}{_value(row, 'question', path, number)}"
+    return f"{passage}{'问题：' if chinese else 'Q: '}{value_of(row, 'question', path, number)}"
 
 
 def _bbh(folder: Path) -> Subjects:
@@ -244,10 +183,10 @@ def _boolq(folder: Path) -> Subjects:
 def _boolq_rows(path: Path) -> Rows:
     rows = []
     for number, row in enumerate(json_lines(path), 1):
-        label = row["label"] if "label" in row else _value(row, "answer", path, number)
+        label = row["label"] if "label" in row else value_of(row, "answer", path, number)
         if not isinstance(label, bool):
             raise UserError(f"{path}, row {number}: the answer must be true or false, not {label!r}")
-        text = {name: _value(row, name, path, number) for name in ("question", "passage")}
+        text = {name: value_of(row, name, path, number) for name in ("question", "passage")}
         rows.append({**text, "label": int(label)})
     return rows
 

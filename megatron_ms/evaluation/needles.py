@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
+from .rows import json_lines, not_empty, with_columns
 
 DEPTHS = (0, 25, 50, 75, 100)  # percent of the document before the needle
 _FILES = {
@@ -44,8 +45,6 @@ _HINT = {  # what stands before the words that tell the form of the answer
 
 def read(folder: Path, lengths: Sequence[int]) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """The rows for each language whose document is there: every length, depth and repetition."""
-    from .benchmarks import json_lines, not_empty, with_columns
-
     place = folder / _NEEDLES
     needles = with_columns(json_lines(place), place, "language", "needle", "retrieval_question", "arg2")
     found = {}

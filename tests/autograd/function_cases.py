@@ -24,6 +24,19 @@ def _square(torch):
     return Square
 
 
+def _same(torch, factor=1):
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * factor
+
+    return Same
+
+
 def once_and_twice(torch):
     x = _leaf(torch)
     y = _square(torch).apply(x)
@@ -32,14 +45,7 @@ def once_and_twice(torch):
 
 
 def an_input_handed_back_where_nothing_is_recorded(torch):
-    class Same(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x
-
-        @staticmethod
-        def backward(ctx, g):
-            return g
+    Same = _same(torch)
 
     class Nested(torch.autograd.Function):
         @staticmethod
@@ -159,15 +165,7 @@ def non_differentiable(torch):
 
 
 def returning_the_input(torch):
-    class Same(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 10
-
+    Same = _same(torch, 10)
     x = _leaf(torch)
     y = Same.apply(x)
     y.sum().backward()

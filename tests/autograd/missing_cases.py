@@ -160,6 +160,10 @@ def checks_of_what_functions_make_of_missing_gradients(torch):
         both = g is None and h is None
         return torch.ones(2, dtype=torch.float64) if both else scaled(g, 2), scaled(h, 3)
 
+    def other_if_one_of_them_is_missing(g, h):
+        one = (g is None) != (h is None)
+        return torch.ones(2, dtype=torch.float64) if one else scaled(g, 2), scaled(h, 3)
+
     def refuses_a_missing_one(g, h):
         if g is None:
             raise RuntimeError("a gradient is missing")
@@ -174,6 +178,7 @@ def checks_of_what_functions_make_of_missing_gradients(torch):
         lambda g, h: (torch.zeros(2, dtype=torch.float64) if g is None else g * 2, scaled(h, 3)),
         other_if_missing,
         other_if_both_are_missing,
+        other_if_one_of_them_is_missing,
         refuses_a_missing_one,
         trips_over_a_missing_one,
     ):
@@ -302,4 +307,23 @@ def how_often_checks_of_gradients_call_the_function(torch):
                 inputs = [torch.ones(size, dtype=torch.float64, requires_grad=True) for _ in range(count)]
                 torch.autograd.gradcheck(lambda *xs, c=calls: c.append(0) or sum(xs) * 2, inputs, **options)
                 found.append([size, count, len(calls)])
+    return found
+
+
+def vectors_of_products_that_do_not_fit(torch):
+    """The error says which entry, if the function has several inputs or outputs."""
+    A, found = torch.autograd.functional, []
+    x = torch.tensor([1.0, 2.0])
+    for count in (1, 2, 3):
+        inputs = (x,) * count
+        several = lambda *v: tuple(one * 2 for one in v) if len(v) > 1 else v[0] * 2  # noqa: E731
+        single = lambda *v: sum((one**2).sum() for one in v)  # noqa: E731
+        for sizes in ((2,) * count, (3,) * count, (2,) * (count - 1) + (3,), (2,) * (count + 1), (), None):
+            vector = None if sizes is None else tuple(torch.ones(n) for n in sizes)
+            vector = vector[0] if vector and count == 1 and len(vector) == 1 else vector
+            given = inputs if count > 1 else x
+            for call in (A.vjp, A.jvp):
+                found.append(refusal(call, several, given, vector))
+            for call in (A.vhp, A.hvp):
+                found.append(refusal(call, single, given, vector))
     return found

@@ -67,11 +67,8 @@ def test_the_vectors_of_products_need_no_gradient_of_their_own():
     assert not product.requires_grad and not v.requires_grad
 
 
-@pytest.mark.parametrize(
-    "factor, agrees", [(1.05, True), (0.95, True), (1.3, False), (1 / 1.25, True), (1.25, False)]
-)
-def test_gradients_are_compared_relative_to_the_numerical_ones(factor, agrees):
-    """With rtol = 0.22, an analytical gradient of 1 / 1.25 of the numerical one passes, and one of 1.25 times it does not."""
+def _three_times(backward=1.0, jvp=1.0):
+    """A Function that multiplies by 3, whose gradient and tangent are wrong by these factors."""
 
     class Scaled(torch.autograd.Function):
         @staticmethod
@@ -80,10 +77,24 @@ def test_gradients_are_compared_relative_to_the_numerical_ones(factor, agrees):
 
         @staticmethod
         def backward(ctx, g):
-            return g * 3 * factor
+            return g * 3 * backward
 
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent * 3 * jvp
+
+    return Scaled
+
+
+@pytest.mark.parametrize(
+    "factor, agrees", [(1.05, True), (0.95, True), (1.3, False), (1 / 1.25, True), (1.25, False)]
+)
+def test_gradients_are_compared_relative_to_the_numerical_ones(factor, agrees):
+    """With rtol = 0.22, an analytical gradient of 1 / 1.25 of the numerical one passes, and one of 1.25 times it does not."""
     x = torch.ones(2, dtype=torch.float64, requires_grad=True)
-    found = torch.autograd.gradcheck(Scaled.apply, (x,), atol=0.0, rtol=0.22, raise_exception=False)
+    found = torch.autograd.gradcheck(
+        _three_times(backward=factor).apply, (x,), atol=0.0, rtol=0.22, raise_exception=False
+    )
     assert found is agrees
 
 
@@ -92,19 +103,6 @@ def test_gradients_are_compared_relative_to_the_numerical_ones(factor, agrees):
 )
 @pytest.mark.parametrize("fast", [False, True])
 def test_tangents_are_compared_relative_to_the_numerical_ones(factor, agrees, fast):
-    class Scaled(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 3
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 3
-
-        @staticmethod
-        def jvp(ctx, tangent):
-            return tangent * 3 * factor
-
     x = torch.ones(2, dtype=torch.float64, requires_grad=True)
     options = {
         "check_forward_ad": True,
@@ -113,9 +111,19 @@ def test_tangents_are_compared_relative_to_the_numerical_ones(factor, agrees, fa
         "raise_exception": False,
         "fast_mode": fast,
     }
-    assert torch.autograd.gradcheck(Scaled.apply, (x,), **options) is (
+    assert torch.autograd.gradcheck(_three_times(jvp=factor).apply, (x,), **options) is (
         agrees if factor > 1 else factor >= 0.78
     )
+
+
+@pytest.mark.parametrize("wrong", ["backward", "jvp"])
+@pytest.mark.parametrize("atol, agrees", [(0.2, False), (0.28, False), (0.32, True), (0.5, True)])
+def test_derivatives_are_compared_absolutely(wrong, atol, agrees):
+    """One element at a time: 3.3 in place of 3 is 0.3 off, whatever the direction's size."""
+    x = torch.tensor([1.0, 5.0], dtype=torch.float64, requires_grad=True)
+    options = {"check_forward_ad": True, "rtol": 0.0, "raise_exception": False}
+    found = torch.autograd.gradcheck(_three_times(**{wrong: 1.1}).apply, (x,), atol=atol, **options)
+    assert found is agrees
 
 
 @pytest.mark.parametrize(

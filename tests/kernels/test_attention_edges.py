@@ -10,14 +10,7 @@ import pytest
 
 import msadapter as torch
 from kernels_ascend import attention_tiles
-from kernels_ascend.attention_calls import (
-    npu_fusion_attention,
-    npu_fusion_attention_grad,
-    npu_fusion_attention_grad_v2,
-    npu_fusion_attention_v2,
-    npu_incre_flash_attention,
-    npu_prompt_flash_attention,
-)
+from msadapter import torch_npu
 
 TRIANGLE = torch.ones(2048, 2048, dtype=torch.bool).triu(1)
 
@@ -78,7 +71,7 @@ def test_packed_sequences_without_tokens(lengths, causal):
 
     def run(ends, *tensors):
         leaves = [x.clone().requires_grad_() for x in tensors[:3]]
-        out = npu_fusion_attention(
+        out = torch_npu.npu_fusion_attention(
             *leaves, 4, "TND", actual_seq_qlen=ends, actual_seq_kvlen=ends, scale=0.5, **call
         )[0]
         return out, torch.autograd.grad(out, leaves, tensors[3])
@@ -99,15 +92,15 @@ def test_packed_sequences_without_tokens(lengths, causal):
 def test_a_bias_where_nothing_attends_has_a_gradient_of_zeros(shape):
     query, key = (torch.zeros(shape), torch.zeros(*shape[:2], 5, 4))
     pse = torch.ones(*shape[:3], 5)
-    out, top, total, *_ = npu_fusion_attention(query, key, key, 2, "BNSD", pse=pse)
-    found = npu_fusion_attention_grad(
+    out, top, total, *_ = torch_npu.npu_fusion_attention(query, key, key, 2, "BNSD", pse=pse)
+    found = torch_npu.npu_fusion_attention_grad(
         query, key, key, out, 2, "BNSD", pse=pse, softmax_max=top, softmax_sum=total, attention_in=out
     )
     assert [x.shape for x in found[:4]] == [query.shape, key.shape, key.shape, pse.shape]
     assert not any(x.any() for x in found)
     leaf = torch.ones(1, 2, 1, 5, requires_grad=True)
     if shape[0]:
-        npu_fusion_attention(query, key, key, 2, "BNSD", pse=leaf.expand(shape[0], -1, -1, -1))[
+        torch_npu.npu_fusion_attention(query, key, key, 2, "BNSD", pse=leaf.expand(shape[0], -1, -1, -1))[
             0
         ].sum().backward()
         assert leaf.grad.shape == leaf.shape and not leaf.grad.any()
@@ -131,7 +124,9 @@ def test_derivatives_of_every_mode_with_sizes_that_differ(mode, biased, sizes):
     }[mode]
 
     def run(q, k, v, pse=None):
-        return npu_fusion_attention_v2(q, k, v, n, "BNSD", pse=pse, sparse_mode=mode, scale=0.7, **call)[0]
+        return torch_npu.npu_fusion_attention_v2(
+            q, k, v, n, "BNSD", pse=pse, sparse_mode=mode, scale=0.7, **call
+        )[0]
 
     assert torch.autograd.gradcheck(run, leaves)
     assert torch.autograd.gradgradcheck(run, leaves, fast_mode=True)
@@ -151,12 +146,12 @@ def test_gradients_from_saved_outputs_with_rotary_parts(layout):
     parts = [made(0, n, d), made(1, kv, d), made(2, kv, dv), made(3, n, r), made(4, kv, r)]
     call = {"actual_seq_qlen": [s, 2 * s], "actual_seq_kvlen": [s, 2 * s]} if layout == "TND" else {}
     leaves = [x.clone().requires_grad_() for x in parts]
-    out, top, total, *_ = npu_fusion_attention_v2(
+    out, top, total, *_ = torch_npu.npu_fusion_attention_v2(
         *leaves[:3], n, layout, scale=0.5, query_rope=leaves[3], key_rope=leaves[4], **call
     )
     g = torch.randn(out.shape, dtype=out.dtype)
     want = torch.autograd.grad(out, leaves, g)
-    q, k, v, pse, rope_q, rope_k = npu_fusion_attention_grad_v2(
+    q, k, v, pse, rope_q, rope_k = torch_npu.npu_fusion_attention_grad_v2(
         *parts[:3],
         g,
         n,
@@ -179,12 +174,12 @@ def test_no_call_takes_a_padding_mask():
     saved = {"softmax_max": x, "softmax_sum": x, "attention_in": x}
     heads = {"num_heads": 2, "input_layout": "BNSD"}
     for call in (
-        lambda **more: npu_fusion_attention(x, x, x, 2, "BNSD", **more),
-        lambda **more: npu_fusion_attention_v2(x, x, x, 2, "BNSD", **more),
-        lambda **more: npu_fusion_attention_grad(x, x, x, x, 2, "BNSD", **saved, **more),
-        lambda **more: npu_fusion_attention_grad_v2(x, x, x, x, 2, "BNSD", **saved, **more),
-        lambda **more: npu_prompt_flash_attention(x, x, x, **heads, **more),
-        lambda **more: npu_incre_flash_attention(x[:, :, :1], x, x, **heads, **more),
+        lambda **more: torch_npu.npu_fusion_attention(x, x, x, 2, "BNSD", **more),
+        lambda **more: torch_npu.npu_fusion_attention_v2(x, x, x, 2, "BNSD", **more),
+        lambda **more: torch_npu.npu_fusion_attention_grad(x, x, x, x, 2, "BNSD", **saved, **more),
+        lambda **more: torch_npu.npu_fusion_attention_grad_v2(x, x, x, x, 2, "BNSD", **saved, **more),
+        lambda **more: torch_npu.npu_prompt_flash_attention(x, x, x, **heads, **more),
+        lambda **more: torch_npu.npu_incre_flash_attention(x[:, :, :1], x, x, **heads, **more),
     ):
         with pytest.raises(NotImplementedError, match="padding_mask is not supported"):
             call(padding_mask=torch.zeros(3, 3, dtype=torch.bool))
@@ -198,7 +193,7 @@ def test_every_part_of_a_compressed_mask_is_checked():
     q = torch.zeros(1, 1, 2, 4)
     for mode, mask in good.items():
         call = {"sparse_mode": mode, "prefix": [1] if mode == 6 else None}
-        npu_fusion_attention_v2(q, q, q, 1, "BNSD", atten_mask=mask.clone(), **call)
+        torch_npu.npu_fusion_attention_v2(q, q, q, 1, "BNSD", atten_mask=mask.clone(), **call)
         rows, columns = mask.shape
         for row, column in itertools.product(
             (0, 1, 1023, 2047, *([2048, rows - 1] * (mode == 6))), (0, 1, 1023, 1024, 2047)
@@ -206,7 +201,7 @@ def test_every_part_of_a_compressed_mask_is_checked():
             wrong = mask.clone()
             wrong[row, column] ^= True
             with pytest.raises(RuntimeError, match="must be true above the diagonal"):
-                npu_fusion_attention_v2(q, q, q, 1, "BNSD", atten_mask=wrong, **call)
+                torch_npu.npu_fusion_attention_v2(q, q, q, 1, "BNSD", atten_mask=wrong, **call)
         for wrong in (~mask, mask.flip(0), mask.flip(1), torch.zeros_like(mask), torch.ones_like(mask)):
             with pytest.raises(RuntimeError, match="must be true above the diagonal"):
-                npu_fusion_attention_v2(q, q, q, 1, "BNSD", atten_mask=wrong, **call)
+                torch_npu.npu_fusion_attention_v2(q, q, q, 1, "BNSD", atten_mask=wrong, **call)

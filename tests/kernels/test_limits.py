@@ -46,6 +46,14 @@ _BACK = {
     "numels": 0,
 }
 _SHIFTED = {"padding_mask": None, "atten_mask": None, "pse_shift": None, "actual_seq_lengths": None}
+_EXCHANGED = {
+    "send_counts_tensor": None,
+    "recv_counts_tensor": None,
+    "mm_x": None,
+    "mm_weight": None,
+    "trans_gmm_weight": False,
+    "trans_mm_weight": False,
+}
 # Documented by Ascend Extension for PyTorch 7; the functions of MindSpeed's extensions by its op_plugin sources.
 DEFAULTS = {
     "attention_calls.npu_fusion_attention": {**_PREPARED, **_OLD, "scale": 1.0, "keep_prob": 1.0},
@@ -116,23 +124,8 @@ DEFAULTS = {
         "antiquant_group_size": 0,
         "comm_turn": 0,
     },
-    "collective.npu_alltoallv_gmm": {
-        "send_counts_tensor": None,
-        "recv_counts_tensor": None,
-        "mm_x": None,
-        "mm_weight": None,
-        "trans_gmm_weight": False,
-        "trans_mm_weight": False,
-        "permute_out_flag": False,
-    },
-    "collective.npu_gmm_alltoallv": {
-        "send_counts_tensor": None,
-        "recv_counts_tensor": None,
-        "mm_x": None,
-        "mm_weight": None,
-        "trans_gmm_weight": False,
-        "trans_mm_weight": False,
-    },
+    "collective.npu_alltoallv_gmm": {**_EXCHANGED, "permute_out_flag": False},
+    "collective.npu_gmm_alltoallv": _EXCHANGED,
     "grouped.npu_grouped_matmul": {
         **dict.fromkeys(
             ["bias", "scale", "offset", "antiquant_scale", "antiquant_offset", "per_token_scale"]

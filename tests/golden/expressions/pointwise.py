@@ -22,6 +22,15 @@ def grad2(f, v):
     return torch.autograd.grad((g * g).sum(), v)[0]
 """
 
+# their gradients at special values
+_SPECIAL_GRADIENTS = [
+    "nn.functional.softplus",
+    "nn.functional.mish",
+    "nn.functional.elu",
+    "nn.functional.selu",
+    "nn.functional.celu",
+    "nn.functional.logsigmoid",
+]
 _SPECIAL = [
     "exp",
     "log",
@@ -71,22 +80,8 @@ _SPECIAL = [
     "cosh",
     "acosh",
     "atanh",
-    "nn.functional.softplus",
-    "nn.functional.mish",
-    "nn.functional.elu",
-    "nn.functional.selu",
-    "nn.functional.celu",
-    "nn.functional.logsigmoid",
+    *_SPECIAL_GRADIENTS,
     "nn.functional.silu",
-]
-# their gradients at special values
-_SPECIAL_GRADIENTS = [
-    "nn.functional.softplus",
-    "nn.functional.mish",
-    "nn.functional.elu",
-    "nn.functional.selu",
-    "nn.functional.celu",
-    "nn.functional.logsigmoid",
 ]
 _SECOND = [
     "exp",
