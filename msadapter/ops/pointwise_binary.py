@@ -109,11 +109,6 @@ binary(
 )
 
 
-def _div_other_grad(g, self, other):
-    # The quotient is not saved, as in PyTorch: it may be changed in place before the backward pass.
-    return -g * conj((self / other) / other)
-
-
 _TRUNC, _FLOOR = 1, 2
 _MODES = {"trunc": _TRUNC, "floor": _FLOOR}
 
@@ -125,7 +120,11 @@ op(
     promote="float",
     forms="fmio",
     dunder="__truediv__",
-    grad={"self": lambda g, other: g / conj(other), "other": _div_other_grad},
+    grad={
+        "self": lambda g, other: g / conj(other),
+        # The quotient is not saved, as in PyTorch: it may be changed in place before the backward pass.
+        "other": lambda g, self, other: -g * conj((self / other) / other),
+    },
     linear=("self",),
     fuses="div",
     native="gradient",
