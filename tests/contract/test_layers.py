@@ -174,6 +174,13 @@ def test_no_files_import_each_other_in_a_circle():
     assert circles({name: set(targets) for name, targets in GRAPH.items()}) == []
 
 
+@pytest.mark.parametrize("package", ["benchmarks", "course", "kernels_ascend", "megatron_ms", "patches"])
+def test_no_files_of_other_packages_import_each_other_in_a_circle(package):
+    files = modules(ROOT / package)
+    assert len(files) > 20
+    assert circles({name: set(imports(name, files)) for name in files}) == []
+
+
 def test_no_headers_include_each_other_in_a_circle():
     source = PACKAGE / "csrc"
     files = {path.resolve(): path for path in source.rglob("*") if path.suffix in (".h", ".cpp")}
