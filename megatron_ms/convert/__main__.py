@@ -17,7 +17,7 @@ from patches import PatchError
 from patches.rules import number
 
 from .. import locks
-from . import environment, job, llm_job, packages, places, scenario, shell, sources, upstream
+from . import environment, job, llm_job, packages, places, rl_job, scenario, shell, sources, upstream
 from .steps import ROOT, Console, ConvertError
 
 _HELP = """\
@@ -34,7 +34,8 @@ Scenarios:
          wheel, or from git where it has none for this Python. 0.19.0 needs Python 3.12
   llm    Megatron-LM, MindSpeed and MindSpeed-LLM 26.1.0 from git at pinned commits, in OUTPUT/llm, and the Python
          packages that they import (600 MB). --release 2.3.0: in OUTPUT/llm-2.3.0
-  rl     the same of release 2.3.0 and MindSpeed-RL, in OUTPUT/rl (vllm and ray need NPUs and are not installed)
+  rl     the same of release 2.3.0, and MindSpeed-RL with ray, in OUTPUT/rl. On a CPU megatron_ms/rollout answers for vllm. --train:
+         GRPO with train_grpo.py on two processes; a small model learns to add (about five minutes)
 
 Conversions live side by side. Each has its own env.sh (OUTPUT/llm/env.sh); OUTPUT/env.sh is the one made last, and
 --list shows them all. Files that runs write into a tree are yours, and stay there when the tree is converted again.
@@ -75,7 +76,9 @@ def parse_args(arguments: list[str] | None) -> argparse.Namespace:
         allow_abbrev=False,  # auto_convert.sh parses --output itself and knows no abbreviations
     )
     parser.add_argument(
-        "--train", action="store_true", help="train a small model on the bundled text afterwards (core, llm)"
+        "--train",
+        action="store_true",
+        help="train a small model afterwards: on the bundled text (core, llm), or on sums (rl)",
     )
     parser.add_argument(
         "scenario",
@@ -124,8 +127,6 @@ def parse_args(arguments: list[str] | None) -> argparse.Namespace:
     args = parser.parse_args(arguments)
     if args.scenario == "core" and len(args.source) > 1:
         parser.error("the scenario core accepts only one --source")
-    if args.scenario == "rl" and args.train:
-        parser.error("--train works with the scenarios core and llm only")
     args.checkout = Path(args.source[0]) if args.scenario == "core" and args.source else None
     if args.checkout is not None and args.release:
         parser.error("--source of the scenario core is a release of its own: leave out --release")
@@ -253,7 +254,7 @@ def convert_scenario(args: argparse.Namespace) -> None:
         logs = output / "logs"
         if not environment.PYTHON.exists():
             environment.check_compiler()
-        console = Console(total=5 + 2 * args.train)
+        console = Console(total=5 + (2 if args.scenario == "llm" else 1) * args.train)
         console.step(
             "Python environment",
             lambda progress: environment.prepare_venv(("megatron", "dist", "toolkit"), logs, progress),
@@ -274,11 +275,14 @@ def convert_scenario(args: argparse.Namespace) -> None:
             packages.folder_of(output, work.release),
             device="npu",
             torch=shell.TORCH_OF_MINDSPEED,
+            answers=rl_job.NAMES if args.scenario == "rl" else None,
         )
         shell.record(
             work.home, work.release.number, {source.name: work.tree(source) for source in work.sources}
         )
-        if args.train:
+        if args.train and args.scenario == "rl":
+            console.step("Learn sums by GRPO", lambda progress: rl_job.train(work, logs, progress))
+        elif args.train:
             console.step("Tokenizer and data set", lambda progress: llm_job.preprocess(work, logs, progress))
             console.step("Train a Qwen2.5", lambda progress: llm_job.train(work, logs, progress))
     if not args.tests:  # which must not change what the user has chosen
@@ -390,7 +394,13 @@ def _farewell_scenario(args: argparse.Namespace, work: scenario.Run, env: Path, 
         print(f"  {source.name:<14} {_short(work.tree(source))}")
     print(f"  sources        {_short(work.home / scenario.LOCK)}")
     folder = llm_job.folder_of(work)
-    if args.train:
+    if args.train and work.scenario == "rl":
+        before, after = rl_job.shares(work)
+        print(
+            f"  right sums     {before:.1%} before GRPO, {after:.1%} after, of 512 that no training has seen"
+        )
+        print(f"  log            {_short(rl_job.folder_of(work) / 'log.txt')}")
+    elif args.train:
         loss = llm_job.losses(work)
         print(
             f"  loss           {loss['first']:.3f} in the first iteration, {loss['last']:.3f} in the last, "
@@ -400,7 +410,11 @@ def _farewell_scenario(args: argparse.Namespace, work: scenario.Run, env: Path, 
             f"  curve          {_short(folder / 'qwen25' / 'loss.png')}, with TensorBoard events in the same folder"
         )
     print(f"\nWhat to try next:\n  source {_short(env)}      then python and torchrun find these sources")
-    if args.train:
+    if work.scenario == "rl":
+        print(
+            f"  bash {_short(rl_job.SCRIPT)} {_short(rl_job.folder_of(work))}      train (after the command above)"
+        )
+    elif args.train:
         places = f"{_short(folder / 'shakespeare')} {_short(folder / 'qwen25')}"
         more = "--train-iters 200 --override-opt_param-scheduler"
         print(

@@ -33,10 +33,28 @@ def folder_of(output: Path, release: Release) -> Path:
 
 
 def pins(release: Release) -> list[str]:
-    """The requirements "name==version", one per line of the file."""
-    text = requirements(release).read_text(encoding="utf-8")
-    lines = (line.split("#")[0].strip() for line in text.splitlines())
-    return [line for line in lines if line]
+    """The requirements "name==version", one per line of the file and of those that it includes (-r FILE)."""
+    return [pin for pin, _ in _lines(requirements(release))]
+
+
+def _lines(file: Path) -> list[tuple[str, str]]:
+    """The requirements of a file, each with its comment."""
+    found = []
+    for line in file.read_text(encoding="utf-8").splitlines():
+        pin, _, comment = (part.strip() for part in line.partition("#"))
+        if pin.startswith("-r "):
+            found += _lines(file.with_name(pin.removeprefix("-r ").strip()))
+        elif pin:
+            found.append((pin, comment))
+    return found
+
+
+def _as_wheels(release: Release) -> str:
+    """The option that refuses sources, but for packages whose comment says that there is no wheel: pip builds one."""
+    names = [
+        pin.split("==")[0] for pin, comment in _lines(requirements(release)) if "no wheel" not in comment
+    ]
+    return f"--only-binary={','.join(names)}"
 
 
 def why_stale(output: Path, release: Release) -> str:
@@ -53,7 +71,7 @@ def why_stale(output: Path, release: Release) -> str:
 def install(
     output: Path, release: Release, cache: Path, logs: Path, progress: Progress, offline: bool = False
 ) -> bool:
-    """Downloads the wheels into the cache and unpacks them into a folder. Returns False if the folder is current.
+    """Collects the wheels in the cache and unpacks them into a folder. Returns False if the folder is current.
 
     The folder appears complete, by a rename. A folder that was changed since it was written is renamed, not deleted.
 
@@ -67,13 +85,13 @@ def install(
     from_cache: list[str | Path] = (
         ["--no-index", "--find-links", wheels] if offline else ["--find-links", wheels]
     )
-    wanted: list[str | Path] = ["--no-deps", "--only-binary=:all:", "--requirement", requirements(release)]
+    wanted: list[str | Path] = ["--no-deps", _as_wheels(release), "--requirement", requirements(release)]
     wheels.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=output))
     beside.chmod(0o755)
     try:
         run(
-            [*pip, "download", *from_cache, "--dest", wheels, *wanted],
+            [*pip, "wheel", *from_cache, "--wheel-dir", wheels, *wanted],
             logs / "wheels.log",
             progress,
             clean_environment(),

@@ -52,7 +52,7 @@ if [ -z "${{MSADAPTER_SHELL:-}}" ]; then
     esac
     # The folders of the sources.
     {homes}
-    # Determines torch.cuda.is_available(): true for cuda and npu (MindSpore's device), false for cpu.
+{answers}    # Determines torch.cuda.is_available(): true for cuda and npu (MindSpore's device), false for cpu.
     export MSADAPTER_DEVICE="${{MSADAPTER_DEVICE:-{device}}}"
 {triton}    # Megatron requires this variable so that its kernels overlap in order. It has no effect here, but Megatron checks it.
     export CUDA_DEVICE_MAX_CONNECTIONS="${{CUDA_DEVICE_MAX_CONNECTIONS:-1}}"
@@ -61,6 +61,10 @@ fi
 _TRITON = """\
     # This Megatron imports triton and declares kernels, without calling them on a CPU.
     export MSADAPTER_TRITON="${MSADAPTER_TRITON:-1}"
+"""
+_ANSWERS = """\
+    # Without CANN there is no vLLM, which these sources import: docs/reinforcement_learning.md.
+    if [ -z "${{ASCEND_HOME_PATH:-}}" ]; then export PYTHONPATH="$PYTHONPATH":{folder}; fi
 """
 _TORCH = """\
     # These sources were written for this version of PyTorch. msadapter says so in torch.__version__.
@@ -89,20 +93,22 @@ def write_env(
     megatron: Path | None = None,
     triton: bool = False,
     torch: str = "",
+    answers: Path | None = None,
 ) -> Path:
     """Writes folder/env.sh and returns its path.
 
     trees: folders to put on PYTHONPATH (default: `megatron`, or folder/megatron); a variable such as MINDSPEED_LLM names each.
     packages: a folder of Python packages, searched after the trees. device: MSADAPTER_DEVICE if the user has not set it.
     triton: whether `import triton` must be answered. torch: the version of PyTorch that programs are told, such as 2.7 (default:
-    the newest that msadapter knows). An env.sh that was changed by hand is renamed, not overwritten.
+    the newest that msadapter knows). answers: a folder of packages that take the place of what needs an NPU.
+    An env.sh that was changed by hand is renamed, not overwritten.
 
     Raises:
         ConvertError: a path contains a control character or a colon.
     """
     path = folder / "env.sh"
     found = [*(trees or [megatron or folder / "megatron"]), *([packages] if packages else [])]
-    for place in (folder, ROOT, VENV, *found):
+    for place in (folder, ROOT, VENV, *found, *([answers] if answers else [])):
         check_characters(str(place), "env.sh")
     places = {
         "env": path,
@@ -119,6 +125,7 @@ def write_env(
         homes=" ".join(["export", *homes, shlex.quote("MSADAPTER_HOMES=" + " ".join(names))]),
         triton=_TRITON if triton else "",
         torch=_TORCH.format(version=torch) if torch else "",
+        answers=_ANSWERS.format(folder=shlex.quote(str(answers))) if answers else "",
         version=TORCH_OF_MINDSPEED,
         # pip divides the variable at spaces, which an address does not contain.
         constraints=shlex.quote((SHIM / "constraints.txt").as_uri()),

@@ -147,7 +147,7 @@ SCENARIOS: dict[str, tuple[Release, ...]] = {
         Release("26.1.0", _LLM_26_1, packages="llm-26.1.0"),
         Release("2.3.0", _LLM_2_3, packages="llm-2.3.0"),
     ),
-    "rl": (Release("2.3.0", (*_LLM_2_3, _MINDSPEED_RL), packages="llm-2.3.0"),),
+    "rl": (Release("2.3.0", (*_LLM_2_3, _MINDSPEED_RL), packages="rl-2.3.0"),),
 }
 
 

@@ -234,6 +234,27 @@ def test_env_sh_finds_every_tree(work, tmp_path) -> None:
     assert text.split("\n")[1] == ""
 
 
+def test_env_answers_for_what_needs_an_npu_where_there_is_no_cann(tmp_path) -> None:
+    """The folder of names is the last on PYTHONPATH, and is left out where CANN's own environment is set."""
+    path = shell.write_env(tmp_path, [tmp_path / "rl"], answers=tmp_path / "a b")
+    asked = f'source {shlex.quote(str(path))}; echo "$PYTHONPATH"; msadapter_off; echo "${{PYTHONPATH-}}"'
+    for settings, wanted in (({}, True), ({"ASCEND_HOME_PATH": "/usr/local/Ascend"}, False)):
+        text = subprocess.run(
+            ["bash", "-euc", asked], env={"PATH": "/usr/bin:/bin", **settings}, capture_output=True, text=True, check=True
+        ).stdout  # fmt: skip
+        first, after = text.split("\n")[:2]
+        assert (first.split(":")[-1] == str(tmp_path / "a b")) is wanted
+        assert after == ""
+
+
+def test_a_list_of_packages_may_include_another(work, wheels, tmp_path) -> None:
+    listed = packages.requirements(work.release)
+    listed.with_name("more.txt").write_text("plum==1.0   # no wheel\n")
+    listed.write_text("-r more.txt\napple==1.0\n")
+    assert packages.pins(work.release) == ["plum==1.0", "apple==1.0"]
+    assert packages._as_wheels(work.release) == "--only-binary=apple"
+
+
 @pytest.fixture
 def wheels(work, tmp_path, monkeypatch) -> Path:
     """Two small wheels in the cache, and a list with their names."""
@@ -304,7 +325,7 @@ def test_a_wheel_that_is_nowhere(work, wheels, progress) -> None:
 
 
 def test_the_list_of_packages_is_pinned() -> None:
-    for release in sources.SCENARIOS["llm"]:
+    for release in (*sources.SCENARIOS["llm"], *sources.SCENARIOS["rl"]):
         pins = packages.pins(release)
         assert len(pins) > 30
         assert all(re.fullmatch(r"[A-Za-z0-9_-]+==[0-9][0-9.]*", line) for line in pins)
@@ -328,7 +349,7 @@ def test_check_command(work, wheels, progress, capsys, monkeypatch) -> None:
     assert command.main(["core", "--check", "--output", str(work.output)]) == 1
 
 
-@pytest.mark.parametrize("words", [["rl", "--train"], ["--source", "a", "--source", "b"], ["everything"]])
+@pytest.mark.parametrize("words", [["--source", "a", "--source", "b"], ["everything"]])
 def test_wrong_arguments(words) -> None:
     with pytest.raises(SystemExit) as caught:
         command.main(words)
