@@ -105,6 +105,10 @@ spread_backward = _point(
     "(class, function): tensors of this class are spread over processes, and a backward pass runs on what the function makes "
     "of them: their local parts. By torch.distributed.tensor.",
 )
+sparse_backward = _point(
+    "sparse_backward",
+    "Like spread_backward, for sparse tensors: a backward pass runs on their values. By torch.sparse.",
+)
 before_backward = _point(
     "before_backward",
     "Called with the roots of every backward pass. By anomaly detection while it is on.",

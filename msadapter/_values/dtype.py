@@ -15,7 +15,7 @@ class dtype:
         "itemsize",
         "is_floating_point",
         "is_complex",
-        "is_signed",
+        "_signed",
         "storage_name",
         "code",
         "__weakref__",
@@ -25,8 +25,15 @@ class dtype:
         self.code, self.name, self.itemsize = code, name, itemsize
         self.is_floating_point = kind == "f"
         self.is_complex = kind == "c"
-        self.is_signed = kind in "fci"
+        self._signed = kind in "fci"
         self.storage_name = storage
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether the type has negative numbers. RuntimeError for quantized types, as in PyTorch."""
+        if self.name.startswith("q"):
+            raise RuntimeError("isSignedType not supported for quantized types")
+        return self._signed
 
     @property
     def is_bool(self) -> bool:

@@ -112,6 +112,7 @@ class _Pass(threading.local):
 
 
 _pass = _Pass()
+_DEEPEST = 60  # backward passes nested in one thread; PyTorch's engine changes the thread at the same depth
 
 
 def _is_checkpoint_valid() -> bool:
@@ -123,21 +124,45 @@ def _is_checkpoint_valid() -> bool:
 
 
 def _execute(tensors, grads, inputs, *flags, make=_make_single_grads):
-    spread, watch = extensions.spread_backward.value, extensions.before_backward.value
-    if spread is not None and any(isinstance(x, spread[0]) for x in (*tensors, *inputs)):
-        tensors, grads, inputs, results = spread[1](tensors, grads, inputs)
-        found = _execute(tensors, grads, inputs, *flags, make=make)
-        return results(found) if inputs and found is not None else found
+    for wrapper in (extensions.spread_backward.value, extensions.sparse_backward.value):
+        if wrapper is not None and any(isinstance(x, wrapper[0]) for x in (*tensors, *inputs)):
+            tensors, grads, inputs, results = wrapper[1](tensors, grads, inputs)
+            found = _execute(tensors, grads, inputs, *flags, make=make)
+            return results(found) if inputs and found is not None else found
+    watch = extensions.before_backward.value
     if watch is not None:
         watch(tensors)
     outer = _pass.whole
     _pass.whole = outer and not inputs
     _pass.depth += 1
     try:
-        return _C.backward(tensors, make(tensors, grads), inputs, *flags)
+        run = functools.partial(_C.backward, tensors, make(tensors, grads), inputs, *flags)
+        return _in_new_thread(run) if _pass.depth > _DEEPEST else run()
     finally:
         _pass.whole = outer
         _pass.depth -= 1
+
+
+def _in_new_thread(function):
+    """Return ``function()``, called in a thread with a stack of its own.
+
+    A backward pass inside of a backward pass inside of another one would otherwise exhaust the stack of its thread.
+    """
+    answer: list = []
+
+    def target():
+        try:
+            answer.append((function(), None))
+        except BaseException as error:  # raised again in the thread that waits
+            answer.append((None, error))
+
+    thread = threading.Thread(target=target, daemon=True)
+    thread.start()
+    thread.join()
+    result, error = answer[0]
+    if error is not None:
+        raise error
+    return result
 
 
 def _one_each(grads, count: int) -> tuple:
@@ -212,7 +237,7 @@ def grad(
         if materialize_grads:  # as in PyTorch, one zero gradient, not one for each row
             tensors = _sequence(inputs)
             result = tuple(
-                ops.zeros_like(i) if r is None else r for r, i in zip(result, tensors, strict=True)
+                _zeros_of(i, create_graph) if r is None else r for r, i in zip(result, tensors, strict=True)
             )
         return result
     outputs, inputs = _sequence(outputs), _sequence(inputs)
@@ -230,14 +255,16 @@ def grad(
     keep = create_graph if retain_graph is None else retain_graph
     result = _execute(outputs, grads, inputs, bool(keep), bool(create_graph), bool(allow), False)
     if materialize_grads:
-        result = tuple(_zeros_of(i) if r is None else r for r, i in zip(result, inputs, strict=True))
+        result = tuple(
+            _zeros_of(i, create_graph) if r is None else r for r, i in zip(result, inputs, strict=True)
+        )
     return result
 
 
-def _zeros_of(place):
+def _zeros_of(place, requires_grad: bool):
     if not isinstance(place, Tensor):
         raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-    return ops.zeros_like(place)
+    return ops.zeros_like(place, requires_grad=requires_grad)
 
 
 def _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused) -> tuple:

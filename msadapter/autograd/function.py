@@ -10,6 +10,7 @@ import weakref
 from .. import ops
 from .._host import extensions
 from .._host.native import load
+from .._values.layout import LAYOUTS
 from ..tensor import Tensor
 from . import forward_ad
 
@@ -22,6 +23,7 @@ class FunctionCtx:
     _node = None
     _outputs = None  # weak references to the outputs, once the graph node exists
     _leaves = ()  # (position, weak reference) of the saved tensors that are leaves
+    _sparse = ()  # (position, detached tensor) of the saved sparse tensors: the node saves their values
     _to_save = ()
     _dirty = ()
     _non_differentiable = ()
@@ -84,9 +86,11 @@ class FunctionCtx:
         Saved leaves are returned as the same Python objects, because programs set attributes on them.
         """
         found = _C.function_saved(node)
-        if not self._leaves:
+        if not self._leaves and not self._sparse:
             return found
         found = list(found)
+        for i, sparse in self._sparse:
+            found[i] = sparse._with(found[i])
         for i, reference in self._leaves:
             own, saved = reference(), found[i]
             if (
@@ -230,10 +234,18 @@ def _unrecorded(out, is_input: bool, is_dirty: bool):
             return _C.detach(out)
         return out if out._is_view() else out.detach_()
     if is_input and not is_dirty:
+        if type(out).__torch_function__.__func__ is not Tensor.__torch_function__.__func__:
+            return out.view_as(out)  # a subclass makes the other object itself
         alias = _C.detach(out)
         _C.mark_view(alias, out, 3)
         return alias
+    if out._is_view() and not is_dirty:
+        _C.mark_view(out, out._base, 3)  # a view that forward has made
     return out
+
+
+def _is_sparse(tensor: Tensor) -> bool:
+    return tensor.layout is not LAYOUTS["strided"]
 
 
 def _finish(cls, ctx, args, tensors, output, edges):
@@ -241,12 +253,28 @@ def _finish(cls, ctx, args, tensors, output, edges):
     outputs = [output] if single else list(output)
     dirty = {id(t) for t in ctx._dirty}
     inputs = {id(t) for t in tensors}
+    if dirty - inputs:
+        warnings.warn(
+            "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be "
+            "passed to ctx.mark_dirty().",
+            stacklevel=3,
+        )
     for t in ctx._dirty:
         _C.bump_version(t)
     if edges is None:
         ctx._to_save = ()  # there will be no backward that reads them
         outputs = [_unrecorded(o, id(o) in inputs, id(o) in dirty) for o in outputs]
         return outputs[0] if single else tuple(outputs)
+    non_differentiable = {id(t) for t in ctx._non_differentiable}
+    differentiable = [isinstance(o, Tensor) and id(o) not in non_differentiable for o in outputs]
+    if sum(differentiable) > 1 and any(t._is_view() for t in ctx._dirty):
+        raise RuntimeError(
+            "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "
+            "than one Tensor. This is not supported by the current autograd engine. You should either make sure the input is "
+            "not a view (using .clone() for example) or make your Function only return one Tensor (potentially splitting it "
+            "into two Functions: one doing the inplace that returns a single Tensor and a second one that does the other "
+            "operations). You can ask on the forum https://discuss.pytorch.org/ if you need help to do this change."
+        )
     for i, o in enumerate(outputs):
         if not isinstance(o, Tensor):
             continue
@@ -265,14 +293,16 @@ def _finish(cls, ctx, args, tensors, output, edges):
             ctx._to_save = tuple(outputs[i] if s is o and id(o) not in inputs else s for s in ctx._to_save)
             if id(o) in inputs:
                 _C.mark_view(outputs[i], o, 3)
-    non_differentiable = {id(t) for t in ctx._non_differentiable}
-    tracked = [o if isinstance(o, Tensor) and id(o) not in non_differentiable else None for o in outputs]
+    tracked = [o if kept else None for o, kept in zip(outputs, differentiable, strict=True)]
     meta = [(o.shape, o.dtype, o.device) if isinstance(o, Tensor) else None for o in outputs]
     if not ctx._materialize_non_diff_grads:
         meta = [m if t is not None else None for m, t in zip(meta, tracked, strict=True)]
     ctx._output_meta = meta
-    to_save = ctx._to_save
+    to_save = list(ctx._to_save)
     ctx._to_save = ()
+    ctx._sparse = [(i, t.detach()) for i, t in enumerate(to_save) if isinstance(t, Tensor) and _is_sparse(t)]
+    for i, _ in ctx._sparse:
+        to_save[i] = to_save[i]._v
     _C.make_function_node(
         cls.__name__ + "Backward",
         ctx,
@@ -284,7 +314,10 @@ def _finish(cls, ctx, args, tensors, output, edges):
         edges,
     )
     ctx._outputs = [weakref.ref(t) for t in tracked if t is not None]
-    ctx._leaves = [(i, weakref.ref(t)) for i, t in enumerate(to_save) if t is not None and t.is_leaf]
+    sparse = {i for i, _ in ctx._sparse}
+    ctx._leaves = [
+        (i, weakref.ref(t)) for i, t in enumerate(to_save) if t is not None and t.is_leaf and i not in sparse
+    ]
     return outputs[0] if single else tuple(outputs)
 
 

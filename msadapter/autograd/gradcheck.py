@@ -12,6 +12,7 @@ import warnings
 
 from .. import ops
 from .._values.dtype import float64
+from .._values.layout import LAYOUTS
 from ..tensor import Tensor
 from . import forward_ad
 from ._functions import UndefinedGrad
@@ -34,14 +35,23 @@ def _continuous(x) -> bool:
 
 
 def _reals(x: Tensor) -> Tensor:
-    """Return the numbers of a tensor as a float64 vector. A complex number gives real and imaginary part."""
-    x = x.detach()
+    """Return the numbers of a tensor as a float64 vector. A complex number gives real and imaginary part.
+
+    Those of a sparse tensor are its stored values.
+    """
+    x = _stored(x).detach()
     x = ops.view_as_real(x.contiguous()) if x.dtype.is_complex else x
     return x.reshape(-1).to(float64)
 
 
+def _stored(x: Tensor) -> Tensor:
+    return x if x.layout is LAYOUTS["strided"] else x._v
+
+
 def _like(vector: Tensor, x: Tensor) -> Tensor:
     """Return a tensor like ``x`` from such a vector. This is the inverse of ``_reals``."""
+    if x.layout is not LAYOUTS["strided"]:
+        return x._with(_like(vector, x._v))
     if not x.dtype.is_complex:
         return vector.to(x.dtype).reshape(x.shape)
     return ops.view_as_complex(vector.to(x.dtype.to_real()).reshape([*x.shape, 2]))
@@ -53,9 +63,9 @@ def _moved(func, inputs, index: int, direction) -> list[Tensor]:
     The input is written in place and restored, because ``func`` may also use it without being given it.
     """
     x = inputs[index]
-    data = x.data
+    data = _stored(x).data
     before = data.clone()
-    data.copy_(_like(_reals(x) + direction, x).detach())
+    data.copy_(_like(_reals(x) + direction, data).detach())
     try:
         with enable_grad():
             outputs = _tuple(func(*inputs))
@@ -219,7 +229,7 @@ class _Check:
         for g, x in zip(found, self.wanted, strict=True):
             if g is None:
                 continue
-            if bool((g != 0).any()):
+            if bool((_reals(g) != 0).any()):
                 raise GradcheckError("backward not multiplied by grad_output")
             if g.shape != x.shape:
                 raise GradcheckError("grad is incorrect size")
@@ -241,7 +251,7 @@ class _Check:
                 found = grad(shown, self.wanted, grads, retain_graph=True, allow_unused=True)
             except RuntimeError as error:
                 raise GradcheckError(f"{text} Please look at the function's backward.") from error
-            if any(g is not None and bool((g != 0).any()) for g in found):
+            if any(g is not None and bool((_reals(g) != 0).any()) for g in found):
                 raise GradcheckError(f"{text} They count as zeros, and the gradients of inputs are not zero.")
 
 
@@ -269,6 +279,11 @@ def _run(
                 stacklevel=4,
             )
     outputs = check.outputs()
+    if any(o.layout is not LAYOUTS["strided"] for o in outputs):
+        raise ValueError(
+            "Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn "
+            "for gradcheck."
+        )
     if not outputs:
         return
     if not any(o.requires_grad for o in outputs):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import dataclasses
 import threading
 
 from .._host import extensions
@@ -86,6 +87,15 @@ def get_gradient_edge(tensor) -> GradientEdge:
     return GradientEdge(*_C.gradient_edge(tensor))
 
 
+@dataclasses.dataclass
+class _Arrivals:
+    """The gradients that have arrived at the tensors of a multi-grad hook in one backward pass."""
+
+    expected: int
+    grads: list
+    count: int = 0
+
+
 def register_multi_grad_hook(tensors, fn, *, mode="all"):
     """Call fn(grads) once the gradients of all tensors have been computed, or fn(grad) for the first of them.
 
@@ -95,28 +105,21 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     tensors = tuple(tensors)
     nodes = [_C.gradient_edge(t)[0] for t in tensors if t.requires_grad]
-    state: dict = {"count": 0, "expected": 0, "grads": [None] * len(tensors)}
+    passes: dict[int, _Arrivals] = {}  # of each running backward pass, because several threads may run one
     handles = []
-
-    def reset():
-        state["count"], state["grads"] = 0, [None] * len(tensors)
 
     def make(i):
         def hook(grad):
-            if mode == "any":
-                if state["count"] == 0:
-                    fn(grad)
-                state["count"] += 1
-                if state["count"] == 1:
-                    _C.queue_callback(reset)
-                return
-            if state["count"] == 0:
-                _C.queue_callback(reset)
-                state["expected"] = sum(node._will_execute() for node in nodes)
-            state["count"] += 1
-            state["grads"][i] = grad
-            if state["count"] == state["expected"]:
-                fn(state["grads"])
+            task = _C.current_graph_task_id()
+            arrivals = passes.get(task)
+            if arrivals is None:
+                expected = 1 if mode == "any" else sum(node._will_execute() for node in nodes)
+                arrivals = passes[task] = _Arrivals(expected, [None] * len(tensors))
+                _C.queue_callback(lambda: passes.pop(task, None))
+            arrivals.count += 1
+            arrivals.grads[i] = grad
+            if arrivals.count == arrivals.expected:
+                fn(grad if mode == "any" else arrivals.grads)
 
         return hook
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .. import ops
+from .._values import dtype as dtypes
 from ..tensor import Tensor
 
 
@@ -99,7 +100,7 @@ class PackedSequence(_Fields):
 
 def _cast(name):
     def method(self):
-        return self.to(getattr(ops, name))
+        return self.to(dtypes.ALL[name])
 
     return method
 

@@ -12,5 +12,6 @@ from ..ops.nn_multihead import (  # noqa: F401
 )
 from ..ops.nn_normalize import _verify_batch_size, _verify_spatial_size  # noqa: F401
 from ..overrides import has_torch_function, has_torch_function_unary, has_torch_function_variadic  # noqa: F401
+from . import grad  # noqa: F401
 
 globals().update(ops.namespaces["nn.functional"])

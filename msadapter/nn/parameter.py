@@ -124,7 +124,7 @@ class UninitializedTensorMixin:
         """Give the tensor its shape and its ordinary class. The values are uninitialised."""
         device = self.data.device if device is None else device
         dtype = self.data.dtype if dtype is None else dtype
-        self.data = ops.empty(tuple(shape), device=device, dtype=dtype)
+        self.data = ops.empty(shape, device=device, dtype=dtype)
         self.__class__ = self.cls_to_become
 
     @property
@@ -133,6 +133,12 @@ class UninitializedTensorMixin:
             "Can't access the shape of an uninitialized parameter or buffer. This error usually happens "
             "in `load_state_dict` when trying to load an uninitialized parameter into an initialized "
             "one. Call `forward` to initialize the parameters before accessing their attributes."
+        )
+
+    def share_memory_(self):
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
+            "before calling `module.share_memory()`."
         )
 
     @classmethod
@@ -179,6 +185,9 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         made.persistent = persistent
         made._is_buffer = True
         return made
+
+    def __reduce_ex__(self, protocol):
+        return UninitializedBuffer, (self.requires_grad, self.data.device, self.data.dtype, self.persistent)
 
 
 def is_lazy(param):

@@ -66,7 +66,7 @@ _CHOICES = {  # facts that are one word of several
     "random": ("each", "values", "sizes", "other"),
     "backward": ("plain", "sizes"),
     "float8": ("any", "tensors", "infinite"),
-    "out_dtype": ("any", "cast", "cat", "creates", "decides", "floating", "same"),
+    "out_dtype": ("any", "cast", "cat", "creates", "decides", "floating", "same", "same scalar type"),
 }
 
 
@@ -531,7 +531,8 @@ def op(
         separate_operands: its in-place form and its form with out= refuse operands that share memory with the written
             tensor. This is the default for pointwise operators of one tensor.
         copied_to_out: a composite whose form with out= copies the result, so that operands may require grad.
-        out_dtype: which dtypes the tensor given as out= may have. "same": the result's. "cast": one that type promotion
+        out_dtype: which dtypes the tensor given as out= may have. "same" and "same scalar type": the result's, with two
+            forms of PyTorch's message. "cast": one that type promotion
             lets the result's be cast to. "cat": the same, but the error is that of the function cat. "floating": any
             floating point type. "any". "decides": any, and it is the dtype of the computation, as the argument ``dtype``
             is, which must be the same if it is given. "creates": the same, and also the device and the layout are those of

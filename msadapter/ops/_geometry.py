@@ -37,32 +37,6 @@ def numel(sizes) -> int:
     return n
 
 
-CHANNELS_LAST = {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}
-
-
-def permuted_strides(size, order) -> list[int]:
-    """Return the strides of a dense tensor whose dims lie in memory in this order, the last one innermost."""
-    strides, step = [0] * len(size), 1
-    for d in reversed(order):
-        strides[d] = step
-        step *= max(size[d], 1)
-    return strides
-
-
-def format_strides(size, name: str) -> list[int] | None:
-    """Return the strides that a memory format asks for, or None for the contiguous format."""
-    order = CHANNELS_LAST.get(name)
-    if order is None:
-        return None
-    if len(size) != len(order):
-        raise RuntimeError(f"required rank {len(order)} tensor to use {name} format")
-    strides, step = [0] * len(size), 1
-    for d in reversed(order):
-        strides[d] = step
-        step *= size[d]  # unlike in the contiguous format, the strides beyond a dim without elements are 0
-    return strides
-
-
 def contiguous_strides(sizes) -> list[int]:
     strides, step = [0] * len(sizes), 1
     for d in range(len(sizes) - 1, -1, -1):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from .._values.layout import format_strides
 from ._declare import _C, composite, op, raw, raw_view, t
-from ._geometry import format_strides
 from .pointwise import zero_grad
 
 

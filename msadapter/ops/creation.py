@@ -8,8 +8,9 @@ from .._values import determinism
 from .._values.base import place
 from .._values.device import ACCELERATORS, META_TAG, default_device, resolve
 from .._values.dtype import ALL, cpp_name
+from .._values.layout import format_strides, permuted_strides
 from ._declare import _C, op, raw, raw_empty
-from ._geometry import contiguous_strides, format_strides, permuted_strides
+from ._geometry import contiguous_strides
 
 # the options that every such function takes after its own arguments
 OPTIONS = (

@@ -79,6 +79,28 @@ def index_fill(self, dim, index, value):
     return raw.IndexFillTensor(self, dim, index, value)
 
 
+def _refuse_second_order(g, name, operand):
+    raise RuntimeError(
+        f"{name}(): Double backward is unsupported for {operand} when >1 zeros in {operand} are scattered to the same "
+        "position in self"
+    )
+
+
+@op(
+    "_once_differentiable(Tensor self, str name, str operand) -> Tensor",
+    forms="f",
+    grad={"self": _refuse_second_order},
+)
+def _once_differentiable(self, name, operand):
+    """Return a copy whose derivative raises an error that names the operator and its operand."""
+    return raw.Clone(self)
+
+
+def _first_order_only(gradient, zeros, name: str, operand: str):
+    """Return the gradient of a product. Its own derivative is refused where several factors of a product are zero."""
+    return t._once_differentiable(gradient, name, operand) if bool((zeros > 1).any()) else gradient
+
+
 def _index_reduce_grad(g, self, dim, index, source, reduce, include_self, result, needs):
     gs = gx = None
     if reduce == "mean":
@@ -102,6 +124,7 @@ def _index_reduce_grad(g, self, dim, index, source, reduce, include_self, result
         )
         plain = t.index_select(g * result, dim, index) / t.masked_fill(source, zero, 1)
         gx = t.where(single, t.index_select(g * others, dim, index), plain)
+        gx = _first_order_only(gx, zeros, "index_reduce", "source")
     if not include_self:
         gs = t.index_fill(gs, dim, index, 0)
     return gs, gx
@@ -234,6 +257,7 @@ def _scatter_reduce_grad(g, self, dim, index, src, reduce, include_self, result,
         )
         plain = t.gather(g * result, dim, index) / t.masked_fill(part, zero, 1)
         gx = t.where(single, t.gather(g * others, dim, index), plain)
+        gx = _first_order_only(gx, zeros, "scatter_reduce", "src")
     if not include_self:
         gs = t._scatter_value(gs, dim, index, 0)
     return gs, _corner(gx, src.shape)

@@ -39,6 +39,9 @@ def _copy_one(result, out, dtypes):
     if dtypes == "same" and result.dtype is not out.dtype:
         wanted, given = cpp_name(result.dtype), cpp_name(out.dtype)
         raise RuntimeError(f"Expected out tensor to have dtype {wanted}, but got {given} instead")
+    if dtypes == "same scalar type" and result.dtype is not out.dtype:
+        wanted, given = (x.dtype.storage_name.removesuffix("Storage") for x in (result, out))
+        raise RuntimeError(f"expected scalar_type {wanted} but found {given}")
     if dtypes == "floating" and not out.is_floating_point():
         raise RuntimeError(f"expected a floating point output tensor, but got {_pretty(out.dtype)}")
     if dtypes == "cat" and not _castable(result.dtype, out.dtype):
@@ -53,11 +56,25 @@ def _copy_one(result, out, dtypes):
         if out.numel() and dtypes != "creates":
             _warn_resized(out.shape, result.shape)
         out.resize_(result.shape)
+        if _orders_dims(result):
+            _C.set_geometry(out, out, tuple(result.shape), result.stride(), out.storage_offset())
     _C.copy_into(out, result)
     _C.bump_version(out)
     if result.requires_grad:  # a new tensor, for which the program asked that
         out.requires_grad_()
     return out
+
+
+def _orders_dims(tensor) -> bool:
+    """Return whether a tensor fills its memory, in another order of dims than a contiguous one."""
+    if tensor.is_contiguous():
+        return False
+    expected = 1
+    for step, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size != 1 and step != expected:
+            return False
+        expected *= size
+    return True
 
 
 def _warn_resized(shape, needed) -> None:

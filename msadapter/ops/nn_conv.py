@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .._values.layout import FORMATS
+from .._values.layout import FORMATS, suggested_format
 from ._declare import composite, op, raw, t
 from .nn_norm import outputs
 
@@ -159,16 +159,33 @@ def _same_padding(input, weight, dilation, n):
 
 def _laid_out(y, x, weight):
     """Return y in channels_last format if an operand has this format."""
-    if y.dim() < 4 or (x.is_contiguous() and weight.is_contiguous()):
+    if y.dim() < 4:
         return y
-    name = FORMATS["channels_last" if y.dim() == 4 else "channels_last_3d"]
-    if any(not v.is_contiguous() and v.is_contiguous(memory_format=name) for v in (x, weight)):
-        return y.contiguous(memory_format=name)
+    last = FORMATS["channels_last" if y.dim() == 4 else "channels_last_3d"]
+    if any(suggested_format(v.shape, v.stride()) is last for v in (x, weight)):
+        return y.contiguous(memory_format=last)
     return y
+
+
+def _without_channels(x, weight, bias, stride, padding, dilation):
+    """Return the convolution of an input without channels. As in PyTorch, its result has no channels either.
+
+    It still depends on the operands, so that their gradients are zeros.
+    """
+    n = weight.dim() - 2
+    sizes = [
+        (x.size(i + 2) + 2 * padding[i] - dilation[i] * (weight.size(i + 2) - 1) - 1) // stride[i] + 1
+        for i in range(n)
+    ]
+    out = x.new_zeros([x.size(0), 0, *sizes]) + x.sum() + weight.sum()
+    return out if bias is None else out + bias.sum()
 
 
 def _convolve(x, weight, bias, *geometry):
     """Return the convolution. Complex operands are computed with three real convolutions, as in PyTorch."""
+    stride, padding, dilation, transposed, *_ = geometry
+    if not transposed and x.size(1) == 0 and weight.size(1) == 0:
+        return _without_channels(x, weight, bias, stride, padding, dilation)
     if not x.is_complex() or not weight.is_complex():
         return t._convolution_nd(x, weight, bias, *geometry)
     parts = [None if v is None else (t.real(v), t.imag(v)) for v in (x, weight, bias)]
@@ -376,8 +393,7 @@ def pixel_shuffle(input, upscale_factor):
 def _in_format_of(input, out):
     """Return ``out`` with its channels last in memory if those of ``input`` are."""
     last = FORMATS["channels_last"]
-    kept = input.dim() == 4 and not input.is_contiguous() and input.is_contiguous(memory_format=last)
-    return out.contiguous(memory_format=last) if kept else out
+    return out.to(memory_format=last) if suggested_format(input.shape, input.stride()) is last else out
 
 
 @composite(

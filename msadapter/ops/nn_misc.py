@@ -344,7 +344,7 @@ def grid_sample(input, grid, mode, padding_mode, align_corners):
             f"'{padding_mode}'"
         )
     n = input.dim() - 2
-    if n in (2, 3) and grid.dim() >= 1 and input.size(0) == grid.size(0) and grid.size(-1) != n:
+    if input.dim() and grid.dim() and input.size(0) == grid.size(0) and grid.size(-1) != n:
         raise RuntimeError(
             f"grid_sampler(): expected grid to have size {n} in last dimension, but got grid with sizes {list(grid.shape)}"
         )

@@ -95,9 +95,11 @@ def _declare_max(n):
             else "stride should not be zero"
         )
         _check_steps(steps, zero)
-        return t._max_pool(
-            input, kernel, steps, _spread(padding, n, "padding"), _spread(dilation, n, "dilation"), ceil_mode
-        )
+        options = _spread(padding, n, "padding"), _spread(dilation, n, "dilation"), ceil_mode
+        if n == 3 and input.dim() == 4:  # PyTorch keeps the memory format of a single volume, too
+            values, indices = t._max_pool(input.unsqueeze(0), kernel, steps, *options)
+            return values.squeeze(0), indices.squeeze(0)
+        return t._max_pool(input, kernel, steps, *options)
 
     @composite(f"nn.functional.max_pool{n}d{text}", forms="f", sample_rank=n + 1)
     def max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
@@ -232,17 +234,27 @@ def _adaptive_avg(self, output_size):
     grad={"grad": lambda g, output_size: t._adaptive_avg(g, output_size)},
 )
 def _adaptive_avg_backward(grad, self, output_size):
+    _check_gradient("avg", grad, len(output_size))
     return (raw.AdaptiveAvgPool3DGradExt if len(output_size) == 3 else raw.AdaptiveAvgPool2DGradExt)(
         grad, self
     )
 
 
+def _check_gradient(kind: str, grad, n: int) -> None:
+    """RuntimeError if the gradient of an adaptive pooling with ``n`` spatial dims is empty in a dim after the first."""
+    empty = next((d for d in range(1, grad.dim()) if not grad.shape[d]), None)
+    if empty is not None:
+        raise RuntimeError(
+            f"adaptive_{kind}_pool{n}d_backward(): Expected grad_output to have non-zero size for non-batch dimensions, "
+            f"but grad_output has sizes {list(grad.shape)} with dimension {empty} being empty"
+        )
+
+
 def _adaptive_max_grad(gs, self, output_size, result1):
-    return (
-        None
-        if gs[0] is None
-        else t._max_pool_backward(gs[0], self, result1, output_size, [1], [0], [1], False),
-    )
+    if gs[0] is None:
+        return (None,)
+    _check_gradient("max", gs[0], len(output_size))
+    return (t._max_pool_backward(gs[0], self, result1, output_size, [1], [0], [1], False),)
 
 
 @op(
@@ -265,8 +277,6 @@ def _adaptive_size(name, input, output_size, n):
             f"{list(input.shape)} with dimension {dim} being empty"
         )
     sizes = [output_size] * n if output_size is None or isinstance(output_size, int) else list(output_size)
-    if len(sizes) == 1:
-        sizes = sizes * n
     if len(sizes) != n:
         if n == 1:
             raise RuntimeError(f"{name}1d() argument 'output_size' should contain one int (got {len(sizes)})")

@@ -155,7 +155,16 @@ def _max_unpool(expand, input, indices, kernel_size, stride, padding, output_siz
     kernel = expand(kernel_size)
     stride = kernel if stride is None else expand(stride)
     padding = expand(padding)
-    n = len(kernel)
+    n = len(expand(1))
+    if len(kernel) != n:
+        names = {
+            1: "one element (width)",
+            2: "two elements (height, width)",
+            3: "three elements (depth, height, width)",
+        }
+        raise RuntimeError(
+            f"There should be exactly {names[n]} in output_size, but got {len(kernel)} elements."
+        )
     size = _unpool_output_size(input, kernel, stride, padding, output_size)
     if n == 3 and any(s <= 0 for s in stride):
         raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")

@@ -89,6 +89,7 @@ def _extreme(name, ms):
     op(
         f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
         ms=ms,
+        out_dtype="same scalar type",
         forms="fmo",
         grad={"self": lambda gs, self, indices, dim: scattered(gs[0], self.shape, dim, indices, True)},
         along="dim",
@@ -116,6 +117,7 @@ def _logcumsumexp_back(g, self, result, dim):
 op(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
     ms="LogCumsumExp",
+    out_dtype="same scalar type",
     npu=_on_npu.logcumsumexp,
     forms="fmo",
     grad={"self": _logcumsumexp_back},

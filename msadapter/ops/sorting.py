@@ -8,6 +8,7 @@ from .._values.dtype import ALL, int32, int64
 from . import _on_npu
 from ._declare import composite, namespaces, op, raw, t
 from ._geometry import numel, wrap_dim
+from .pointwise import not_implemented
 from .reduction import _share, scattered
 from .view import make_tensor
 
@@ -22,7 +23,7 @@ def _values_back(gs, self, indices, dim):
 
 
 @op(
-    "sort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> (Tensor values, Tensor indices)",
+    "sort(Tensor self, int dim=-1, bool descending=False, bool? stable=False) -> (Tensor values, Tensor indices)",
     forms="fmo",
     grad={"self": _values_back},
     along="dim",
@@ -498,6 +499,7 @@ op(
     ms="Unique2",
     forms="f",
     whole=True,
+    grad={"self": not_implemented("_unique2")},
 )
 
 
@@ -506,7 +508,19 @@ op(
     ms="UniqueDim",
     forms="f",
     whole=True,
+    grad={"self": not_implemented("unique_dim")},
 )
+
+
+def _sliceable(self, dim: int, name: str):
+    """Return the tensor. RuntimeError if its slices along ``dim`` have no elements to compare."""
+    if not self.numel() and (
+        self.size(dim) or any(not n for d, n in enumerate(self.shape) if d != wrap_dim(dim, self.ndim))
+    ):
+        raise RuntimeError(
+            f"There are 0 sized dimensions, and they aren't selected, so {name} cannot be applied"
+        )
+    return self
 
 
 @composite(
@@ -520,7 +534,7 @@ def unique(self, sorted, return_inverse, return_counts, dim):
     found = (
         t._unique2(self, True, return_inverse, return_counts)
         if dim is None
-        else t._unique_dim(self, True, return_inverse, dim)
+        else t._unique_dim(_sliceable(self, dim, "unique"), True, return_inverse, dim)
     )
     return _without(found, return_inverse, return_counts)
 
@@ -530,6 +544,7 @@ op(
     ms="UniqueConsecutive",
     forms="f",
     whole=True,
+    grad={"self": not_implemented("unique_consecutive")},
 )
 
 
@@ -540,7 +555,14 @@ op(
 def unique_consecutive(self, return_inverse, return_counts, dim):
     """Return the elements (or slices of a dim) that differ from the one before them."""
     return _without(
-        t._unique_consecutive(self, return_inverse, return_counts, dim), return_inverse, return_counts
+        t._unique_consecutive(
+            self if dim is None else _sliceable(self, dim, "unique_consecutive"),
+            return_inverse,
+            return_counts,
+            dim,
+        ),
+        return_inverse,
+        return_counts,
     )
 
 

@@ -300,6 +300,9 @@ def expand(self, size, implicit):
                 f"dimension {d}.  "
                 f"Target sizes: {list(size)}.  Tensor sizes: {list(shape)}"
             )
+    for d in reversed(range(lead)):  # a new dim of size 1 gets the stride that unsqueeze gives
+        if out[d] == 1 and shape:
+            steps[d] = out[d + 1] * steps[d + 1] if d + 1 < len(out) else 1
     return raw_view(self, out, steps, offset_of(self))
 
 

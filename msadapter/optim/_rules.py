@@ -130,8 +130,8 @@ def overflowed(found_inf) -> bool:
 
 
 def unscaled(grads, grad_scale):
-    """The gradients without the factor of a gradient scaler."""
-    return grads if grad_scale is None else [g / grad_scale for g in grads]
+    """The gradients without the factor of a gradient scaler. As in PyTorch's fused steps, they are changed in place."""
+    return grads if grad_scale is None else [g.div_(grad_scale) for g in grads]
 
 
 class RuleOptimizer(Optimizer):

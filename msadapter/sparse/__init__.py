@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from .._host import extensions
 from .._values.layout import LAYOUTS
 from ..ops._declare import t
-from ._base import SparseTensor
+from ._base import SparseTensor, values_pass
 from ._compressed import CompressedTensor
 from ._construct import (
     check_sparse_tensor_invariants,
@@ -33,6 +34,7 @@ __all__ = [
     "sum",
 ]
 
+extensions.sparse_backward.provide((SparseTensor, values_pass))
 dense_to_sparse_coo = dense_to_sparse
 
 

@@ -13,6 +13,7 @@ import copy
 from .._host.native import load
 from .._values.dtype import ALL
 from .._values.layout import LAYOUTS
+from ..autograd import backward
 from ..ops._declare import t
 from ..tensor import Size, Tensor
 from ..tensor._rare_methods import not_for
@@ -169,9 +170,8 @@ class SparseTensor(Tensor):
         return self._v.register_hook(wrapped)
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-        """Like backward of a dense tensor. ``gradient`` has the same positions as this tensor."""
-        given = gradient._v if isinstance(gradient, SparseTensor) else gradient
-        self._v.backward(given, retain_graph, create_graph, inputs)
+        """Like backward of a dense tensor. Of ``gradient``, the positions of this tensor are used."""
+        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     def detach(self):
         return self._with(self._v.detach())
@@ -234,6 +234,46 @@ class SparseTensor(Tensor):
             found = next(a for a in _flat((args, kwargs or {})) if isinstance(a, SparseTensor))
             raise not_for(found, name)
         return handler(*args, **(kwargs or {}))
+
+
+def values_pass(tensors, grads, inputs):
+    """Convert outputs, gradients and inputs of a backward pass to the values of sparse tensors.
+
+    A gradient keeps the positions that its output has. Also returns a function that converts the results to sparse tensors.
+    """
+    made = []
+    for output, gradient in zip(tensors, grads, strict=True):
+        if not isinstance(output, SparseTensor):
+            made.append(gradient)
+        elif gradient is None:
+            if output.numel() != 1:
+                raise RuntimeError("grad can be implicitly created only for scalar outputs")
+            made.append(t.ones_like(output._v.detach()))
+        else:
+            made.append(_positions_of(gradient, output))
+
+    def results(found):
+        return tuple(
+            x._with(g) if isinstance(x, SparseTensor) and g is not None else g
+            for x, g in zip(inputs, found, strict=True)
+        )
+
+    return [_values_of(x) for x in tensors], made, [_values_of(x) for x in inputs], results
+
+
+def _values_of(x):
+    return x._v if isinstance(x, SparseTensor) else x
+
+
+def _positions_of(gradient, output):
+    """Return the values of a gradient, which is sparse or dense, at the positions of a sparse output."""
+    if not isinstance(gradient, Tensor) or gradient.shape != output.shape:
+        raise RuntimeError(
+            f"the gradient of a sparse tensor of shape {output.shape} must be a tensor of this shape"
+        )
+    if not isinstance(gradient, SparseTensor):
+        gradient = gradient.sparse_mask(output)
+    return gradient._aligned(output)
 
 
 SparseTensor.__name__ = SparseTensor.__qualname__ = "Tensor"

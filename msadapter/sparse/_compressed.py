@@ -116,6 +116,13 @@ class CompressedTensor(SparseTensor):
             )
         return self._with(dense[(lines, inner) if self._rows() else (inner, lines)])
 
+    def _aligned(self, other):
+        if self._inner is other._inner or (
+            t.equal(self._outer, other._outer) and t.equal(self._inner, other._inner)
+        ):
+            return self._v
+        return other._with_coo_values(self.to_dense())._v
+
     def to_dense(self, dtype=None, *, masked_grad=None):
         return self._coo().to_dense(dtype)
 

@@ -31,8 +31,9 @@ class _Rows(Function):
     def backward(ctx, g):
         if ctx.scaled:
             raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
-        indices, weight = ctx.saved_tensors[0].reshape(-1).long(), ctx.weight
-        values = g.reshape(-1, weight.shape[1])
+        # The program may change its indices afterwards, so the gradient has a copy.
+        indices, weight = ctx.saved_tensors[0].reshape(-1).long().clone(), ctx.weight
+        values = g.reshape(indices.numel(), weight.shape[1])
         if ctx.padding_idx >= 0:
             kept = t.nonzero(indices != ctx.padding_idx).reshape(-1)
             indices, values = t.index_select(indices, 0, kept), t.index_select(values, 0, kept)

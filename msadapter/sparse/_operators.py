@@ -76,10 +76,13 @@ def _common(a, b):
 
 # ---- sums
 def _merged(a, b):
-    """Return the sum of two coordinate tensors. It is coalesced if both are."""
+    """Return the sum of two coordinate tensors. It is coalesced if both are, else it may have the entries of both."""
+    coalesced = a.is_coalesced() and b.is_coalesced()
+    if a._v.is_contiguous() and b._v.is_contiguous() and t.equal(a._i, b._i):
+        return coo(a._i, a._v + b._v, tuple(a.shape), coalesced)
     indices, values = t.cat([a._i, b._i], 1), t.cat([a._v, b._v])
-    both = coo(indices, values, tuple(a.shape), False).coalesce()
-    return both._coalesced_(a.is_coalesced() and b.is_coalesced())
+    both = coo(indices, values, tuple(a.shape), False)
+    return both.coalesce() if coalesced else both
 
 
 @operator("add")

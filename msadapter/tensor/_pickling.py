@@ -9,13 +9,10 @@ from .storage import UntypedStorage
 
 
 def reduce_tensor(tensor, protocol):
-    """Return (rebuild function, arguments): the used bytes of the storage, sizes and strides, and flags."""
-    if tensor.requires_grad and not tensor.is_leaf:
-        raise RuntimeError(
-            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing "
-            "process boundaries.  If you just want to transfer the data, call detach() on the tensor before serializing "
-            "(e.g., putting it on the queue)."
-        )
+    """Return (rebuild function, arguments): the used bytes of the storage, sizes and strides, and flags.
+
+    The result of an operator comes back as a leaf. Only a transfer to another process refuses it.
+    """
     state = {k: v for k, v in tensor.__dict__.items() if not k.startswith("_retain")}
     # An object of its own, because a pickle writes the same object once: in PyTorch each tensor of a pickle has its storage.
     storage = UntypedStorage(_holder=tensor.untyped_storage()._holder)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from .._values import determinism
 from .._values.base import _C, Base
 from .._values.dtype import cpp_name
+from .._values.layout import FORMATS, format_strides, suggested_format
 from ._arguments import check_wide
 from ._construct import contiguous_strides
 from .storage import UntypedStorage
@@ -89,17 +92,35 @@ def resize_(self, *size, memory_format=None):
     size = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
-    if self.shape == size:
+    if memory_format is FORMATS["preserve_format"]:
+        raise RuntimeError("Unsupported memory formatPreserve")
+    asked = None if memory_format is None else format_strides(size, memory_format._name)
+    if self.shape == size and memory_format is None:
         return self
-    strides = contiguous_strides(size)
+    strides = contiguous_strides(size) if asked is None else tuple(asked)
+    _check_product(size, strides)
     _make_room(self, self, size, strides, _C.storage_offset(self))
+    changed = self.shape != size
     _C.set_geometry(self, self, size, strides, _C.storage_offset(self))
+    if changed:
+        _C.bump_version(self)
     return self
 
 
+def _check_product(size, strides) -> None:
+    """Raise PyTorch's errors for numbers of elements and strides beyond 64 bits, and for negative sizes."""
+    if any(not -(2**63) <= step < 2**63 for step in strides):
+        raise RuntimeError("Stride calculation overflowed")
+    if any(n < 0 for n in size) or math.prod(size) >= 2**63:
+        raise RuntimeError("numel: integer multiplication overflow")
+
+
 def resize_as_(self, other, memory_format=None):
-    """Give the tensor the sizes of another one."""
-    return self.resize_(other.shape)
+    """Give the tensor the sizes of another one, and with ``torch.preserve_format`` its order of dims in memory."""
+    self.resize_(other.shape)
+    if memory_format is FORMATS["preserve_format"]:
+        memory_format = suggested_format(other.shape, other.stride())
+    return self if memory_format is None else self.resize_(other.shape, memory_format=memory_format)
 
 
 METHODS = {f.__name__: f for f in (set_, resize_, resize_as_)}

@@ -191,7 +191,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
     def is_contiguous(self, memory_format=None) -> bool:
         if memory_format is None or memory_format is layouts.FORMATS["contiguous_format"]:
             return _C.is_contiguous(self)
-        order = {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}[memory_format._name]
+        order = layouts.CHANNELS_LAST[memory_format._name]
         return self.ndim == len(order) and _C.is_contiguous(self.detach().permute(order))
 
     def data_ptr(self) -> int:
@@ -369,7 +369,10 @@ class Tensor(Plain, metaclass=_TensorMeta):
         if copy_ and out is self:
             out = t.clone(out)
         if memory_format is not None and memory_format._name != "preserve_format":
-            out = out.contiguous(memory_format=memory_format)
+            if out is not self:
+                out = out.contiguous(memory_format=memory_format)
+            elif layouts.suggested_format(self.shape, self.stride()) is not memory_format:
+                out = self.clone(memory_format=memory_format)
         return out
 
     def type(self, dtype=None, non_blocking=False, **kwargs):

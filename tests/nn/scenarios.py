@@ -389,6 +389,6 @@ def copies(torch):
 
 
 def golden_cases() -> dict:
-    from tests.nn import scenarios_parts  # noqa: F401  adds its stories
+    from tests.nn import scenarios_parts, scenarios_state  # noqa: F401  add their stories
 
     return dict(SCENARIOS)

@@ -20,6 +20,7 @@ TOPICS = (
     "number_ranges",
     "rare_methods",
     "storages",
+    "result_layouts",
     "tensor_numbers",
 )
 CASES = {topic: cases(topic) for topic in TOPICS}

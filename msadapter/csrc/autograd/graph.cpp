@@ -84,10 +84,13 @@ class Meta final : public AutoGradMetaData {
  public:
   explicit Meta(InputType type) : AutoGradMetaData(type) {}
   ~Meta() override {
-    if (base_object && !PyGILState_Check()) drop_later(&late_objects, base_object.release());
+    if (PyGILState_Check()) return;
+    if (base_object) drop_later(&late_objects, base_object.release());
+    if (own_object) drop_later(&late_objects, own_object.release());
   }
   TensorPtr base;        // set for views only
   Ref base_object;       // a weak reference to the Python object of the base, or null
+  Ref own_object;        // of a base: a weak reference to the object that was made for its views, or null
   uint32_t version = 0;  // the version of the memory when the node of the view was made
   ViewKind kind = ViewKind::kNormal;
   bool inference = false;  // made under inference mode
@@ -121,7 +124,16 @@ PyObject *base_object(const TensorPtr &t) {
   Meta *v = view_meta(t);
   if (!v) Py_RETURN_NONE;
   PyObject *o = v->base_object ? PyWeakref_GetObject(v->base_object.get()) : Py_None;
-  if (o == Py_None) return wrap(v->base);
+  if (o == Py_None) {  // the program has dropped it; all views share one new object
+    auto *m = ensure_meta(v->base, InputType::kUnkown);
+    Meta *own = typeid(*m) == typeid(Meta) ? static_cast<Meta *>(m) : nullptr;
+    o = own && own->own_object ? PyWeakref_GetObject(own->own_object.get()) : Py_None;
+    if (o == Py_None) {
+      Ref made = checked(wrap(v->base));
+      if (own) own->own_object = checked(PyWeakref_NewRef(made.get(), nullptr));
+      return made.release();
+    }
+  }
   Py_INCREF(o);
   return o;
 }

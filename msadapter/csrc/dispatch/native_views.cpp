@@ -223,6 +223,9 @@ bool expand(const Operand *v, PyObject **, Tensors *out) {  // self, size
     if (g.sizes[i] < 0 || (g.sizes[i] != s && s != 1)) return false;
     g.strides[i] = s == 1 && g.sizes[i] != 1 ? 0 : from.strides[i - extra];
   }
+  for (int64_t i = extra - 1; i >= 0 && from.rank() > 0;
+       --i)  // a new dim of size 1 gets the stride that unsqueeze gives
+    if (g.sizes[i] == 1) g.strides[i] = i + 1 < g.rank() ? g.sizes[i + 1] * g.strides[i + 1] : 1;
   return give(t, g, out);
 }
 

@@ -99,15 +99,15 @@ struct Sampler {
   int64_t n, channels, size[3] = {1, 1, 1}, positions = 1, pixels = 1, mode, padding;
   Sampler(const Tensor &x, const Tensor &grid, int64_t m, int64_t p, bool align)
       : spatial(x.ndim - 2), plane(spatial == 2), corners(align), mode(m), padding(p) {
-    check(spatial >= 2 && spatial <= 3 && grid.ndim == x.ndim,
-          "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, "
-          "but got input with sizes ",
-          x.shape(), " and grid with sizes ", grid.shape());
-    check(x.size(0) == grid.size(0),
+    check(x.ndim && grid.ndim && x.size(0) == grid.size(0),
           "grid_sampler(): expected grid and input to have same batch size, but got input with sizes ", x.shape(),
           " and grid with sizes ", grid.shape());
     check(grid.size(-1) == spatial, "grid_sampler(): expected grid to have size ", spatial,
           " in last dimension, but got grid with sizes ", grid.shape());
+    check(spatial >= 2 && spatial <= 3 && grid.ndim == x.ndim,
+          "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, "
+          "but got input with sizes ",
+          x.shape(), " and grid with sizes ", grid.shape());
     n = x.size(0);
     channels = x.size(1);
     for (int d = 0; d < spatial; ++d) {

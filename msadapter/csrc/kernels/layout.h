@@ -19,6 +19,18 @@ inline bool channels_last(const Tensor &t) {
   return true;
 }
 
+// Whether the elements lie one after the other with the channels last. Dims of size 1 have no say.
+inline bool dense_channels_last(const Tensor &t) {
+  if (t.ndim != 4 && t.ndim != 5) return false;
+  int64_t step = 1;
+  for (int k = 0; k < t.ndim; ++k) {
+    const int d = k == 0 ? 1 : k == t.ndim - 1 ? 0 : t.ndim - k;
+    if (t.sizes[d] != 1 && t.strides[d] != step) return false;
+    step *= t.sizes[d];
+  }
+  return true;
+}
+
 inline Tensor out_laid(Call &c, int index, DType dtype, const Dims &shape, bool last) {
   const int n = static_cast<int>(shape.size());
   if (!last || n < 4) return c.out(index, dtype, shape);

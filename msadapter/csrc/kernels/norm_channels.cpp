@@ -57,7 +57,8 @@ void batch_norm(Call &c) {
   using C = compute_t<T>;
   const Image im(c.in(0));
   const Tensor x = c.contiguous(c.in(0));
-  const LaidOut y(c, 0, x.dtype, x.shape(), channels_last(c.in(0)));
+  const bool last = channels_last(c.in(0)) || (!c.in(0).contiguous() && dense_channels_last(c.in(0)));
+  const LaidOut y(c, 0, x.dtype, x.shape(), last);
   const bool training = c.flag(5);
   const double eps = c.real(7);
   const Dims stats{training ? im.channels : 0};

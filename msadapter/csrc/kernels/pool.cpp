@@ -430,7 +430,8 @@ MSA_KERNEL(
     MaxPoolWithIndices) {  // input, kernel, stride?, padding, dilation, ceil_mode -> output, indices in the plane
   const Tensor x = c.contiguous(c.in(0));
   const Pool p = windows(x, c.ints(1), optional_ints(c, 2), c.ints(3), c.ints(4), c.flag(5));
-  const bool last = channels_last(c.in(0));
+  const bool volume = p.spatial == 3 && !c.in(0).contiguous() && dense_channels_last(c.in(0));
+  const bool last = volume || channels_last(c.in(0));
   const LaidOut o(c, 0, x.dtype, p.shape(), last), index(c, 1, DType::I64, p.shape(), last);
   MSA_SWITCH_REAL(x.dtype, "max_pool2d", (max_windows<T>(p, x.ptr<T>(), o.ptr<T>(), index.ptr<int64_t>())));
   o.finish();

@@ -109,7 +109,7 @@ PyObject *make_function_node(PyObject *, PyObject *const *a, Py_ssize_t n) {
     auto *edges = static_cast<std::vector<Edge> *>(PyCapsule_GetPointer(a[7], EDGES));
     if (!edges) throw PythonError{};
     Ref inputs = checked(PySequence_Fast(a[3], "")), outputs = checked(PySequence_Fast(a[4], "")),
-        saved = checked(PySequence_Fast(a[5], ""));
+        saved = checked(PySequence_Fast(a[5], "")), written = checked(PySequence_Fast(a[6], ""));
     auto node = Node::make<FunctionNode>(PyUnicode_AsUTF8(a[0]), PySequence_Fast_GET_SIZE(outputs.get()), a[1], a[2]);
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(inputs.get()); ++i) {
       PyObject *o = PySequence_Fast_GET_ITEM(inputs.get(), i);
@@ -128,7 +128,9 @@ PyObject *make_function_node(PyObject *, PyObject *const *a, Py_ssize_t n) {
       TensorPtr t = unwrap(o);
       made.insert(t.get());
       const DType d = from_ms(t->data_type());
-      const bool dirty = PySequence_Contains(a[6], o) == 1;
+      bool dirty = false;  // the same object; PySequence_Contains would compare the elements
+      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(written.get()); ++k)
+        dirty = dirty || PySequence_Fast_GET_ITEM(written.get(), k) == o;
       node->add_output_metadata(t);
       if (!is_floating(d) && !is_complex(d)) continue;
       if (dirty && is_view(t))
@@ -171,7 +173,36 @@ PyObject *node_context(PyObject *, PyObject *o) {
   return r;
 }
 
+// The objects that this one keeps alive. Hooks of the node often refer to the node again. They belong to this object
+// only if nobody else, for example a tensor or another node, keeps the node.
+int node_traverse(PyObject *o, visitproc visit, void *arg) {
+  auto *n = reinterpret_cast<NodeObject *>(o);
+  Py_VISIT(Py_TYPE(o));
+  Py_VISIT(n->dict);
+  if (!n->node || n->node->use_count() != 1) return 0;
+  auto *mine = dynamic_cast<Node *>(n->node->get());
+  if (!mine) return 0;
+  Py_VISIT(mine->metadata.get());
+  if (auto *f = dynamic_cast<FunctionNode *>(mine)) Py_VISIT(f->ctx());
+  if (!mine->has_hooks()) return 0;
+  HookSet &h = mine->hooks();
+  for (auto &entry : h.tensor_pre) Py_VISIT(entry.second.get());
+  for (auto &entry : h.retain_grad) Py_VISIT(entry.second.get());
+  Py_VISIT(h.pre.get());
+  Py_VISIT(h.post.get());
+  Py_VISIT(h.post_accumulate.get());
+  return 0;
+}
+int node_clear(PyObject *o) {
+  auto *n = reinterpret_cast<NodeObject *>(o);
+  Py_CLEAR(n->dict);
+  if (!n->node || n->node->use_count() != 1) return 0;
+  if (auto *mine = dynamic_cast<Node *>(n->node->get()); mine && mine->has_hooks()) mine->hooks() = HookSet();
+  return 0;
+}
+
 void node_dealloc(PyObject *o) {
+  PyObject_GC_UnTrack(o);
   auto *n = reinterpret_cast<NodeObject *>(o);
   if (auto *mine = dynamic_cast<Node *>(n->node->get()))
     if (mine->python == o) mine->python = nullptr;
@@ -437,12 +468,15 @@ PyGetSetDef node_getset[] = {{"next_functions", node_next, nullptr, "(node, inde
                              {"metadata", node_meta, nullptr, "dict for the user", nullptr},
                              {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot node_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(node_dealloc)},
+                            {Py_tp_traverse, reinterpret_cast<void *>(node_traverse)},
+                            {Py_tp_clear, reinterpret_cast<void *>(node_clear)},
                             {Py_tp_call, reinterpret_cast<void *>(node_call)},
                             {Py_tp_methods, node_methods},
                             {Py_tp_getset, node_getset},
                             {0, nullptr}};
-PyType_Spec node_spec = {"torch.autograd.graph.Node", sizeof(NodeObject), 0,
-                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, node_slots};
+PyType_Spec node_spec = {
+    "torch.autograd.graph.Node", sizeof(NodeObject), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_GC, node_slots};
 
 PyObject *node_class(PyObject *, PyObject *name) {  // the Python class of the nodes with this name
   return guarded([&] {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections import OrderedDict
 
 from ...autograd import Function
@@ -101,18 +102,22 @@ def register_module_parameter_registration_hook(hook):
     return _add(_global_parameter_registration_hooks, hook)
 
 
-class _Tap(Function):
-    """An identity function whose backward passes the gradients of all its tensors to a callback."""
+class BackwardHookFunction(Function):
+    """An identity function whose backward passes the gradients of all its tensors to a callback.
+
+    With ``materialize`` the callback gets zeros where no gradient arrived, as the hooks get them for a module's inputs.
+    """
 
     @staticmethod
-    def forward(ctx, callback, *tensors):
+    def forward(ctx, callback, materialize, *tensors):
         ctx.callback = callback
-        ctx.set_materialize_grads(False)
-        return tuple(t.view_as(t) for t in tensors)
+        ctx.set_materialize_grads(materialize)
+        ctx.mark_non_differentiable(*(t for t in tensors if not t.requires_grad))
+        return tensors
 
     @staticmethod
     def backward(ctx, *grads):
-        return (None, *ctx.callback(grads))
+        return (None, None, *ctx.callback(grads))
 
 
 def _as_tuple(value):
@@ -139,7 +144,7 @@ class BackwardPass:
 
     def tap_inputs(self, args):
         self.n_inputs = len(args)
-        args, self.input_positions = self._tap(args, self._on_grad_inputs)
+        args, self.input_positions = self._tap(args, self._on_grad_inputs, True)
         return args
 
     def tap_outputs(self, result):
@@ -150,17 +155,17 @@ class BackwardPass:
         else:
             return result
         self.n_outputs = len(values)
-        values, self.output_positions = self._tap(values, self._on_grad_outputs)
+        values, self.output_positions = self._tap(values, self._on_grad_outputs, False)
         if rebuild is None:
             return values[0]
         return rebuild(*values) if hasattr(rebuild, "_fields") else rebuild(values)
 
     @staticmethod
-    def _tap(values, callback):
+    def _tap(values, callback, materialize: bool):
         positions = [i for i, v in enumerate(values) if isinstance(v, Tensor)]
         if not any(values[i].requires_grad for i in positions):
             return values, []
-        tapped = _Tap.apply(callback, *(values[i] for i in positions))
+        tapped = BackwardHookFunction.apply(callback, materialize, *(values[i] for i in positions))
         values = list(values)
         for i, t in zip(positions, tapped, strict=True):
             values[i] = t
@@ -344,17 +349,35 @@ class HookSupport:
 
 
 class _LoadPreHook:
-    """A load_state_dict pre-hook. It passes ``module`` as first argument, unless ``module`` is None."""
+    """A load_state_dict pre-hook. It passes ``module`` as first argument, unless ``module`` is None.
+
+    The hook is kept by its module, so it refers to the module weakly: a module without other users is freed at once.
+    """
 
     def __init__(self, hook, module):
         self.hook = hook
         self.with_module = module is not None
-        self.module = module
+        self.module = weakref.ref(module) if self.with_module else None
 
     def __call__(self, *args, **kwargs):
         if self.with_module:
-            return self.hook(self.module, *args, **kwargs)
+            module = self.module()
+            if module is None:
+                raise RuntimeError("You are trying to call the hook of a dead Module!")
+            return self.hook(module, *args, **kwargs)
         return self.hook(*args, **kwargs)
+
+    def __getstate__(self):
+        return {
+            "hook": self.hook,
+            "with_module": self.with_module,
+            "module": self.module() if self.with_module else None,
+        }
+
+    def __setstate__(self, state):
+        if state["with_module"] and state["module"] is None:
+            raise RuntimeError("You are trying to revive the hook of a dead Module!")
+        self.__init__(state["hook"], state["module"])
 
 
 def call_with_hooks(module, args, kwargs):
@@ -391,7 +414,7 @@ def _call(module, args, kwargs, called):
             )
         result = tap.tap_outputs(result)
     if legacy:
-        _attach_legacy(module, result, legacy)
+        _attach_legacy(module, args, result, legacy)
     return result
 
 
@@ -447,7 +470,7 @@ def _run_always_called(module, args, kwargs, called):
         del changed
 
 
-def _attach_legacy(module, result, hooks):
+def _attach_legacy(module, args, result, hooks):
     """Register the legacy hooks on the graph node of the output's first tensor."""
     var = result
     while not isinstance(var, Tensor):
@@ -457,3 +480,39 @@ def _attach_legacy(module, result, hooks):
         return
     for hook in hooks:
         node.register_hook(lambda grad_in, grad_out, hook=hook: hook(module, grad_in, grad_out))
+    missed = _missed_by_legacy(args, result, node)
+    if missed:
+        warnings.warn(missed, FutureWarning, stacklevel=4)
+
+
+def _missed_by_legacy(args, result, node) -> str:
+    """Return PyTorch's warning if a legacy hook at ``node`` does not see all gradients of the call, else ""."""
+    future = "is deprecated and will be removed in future versions. This hook will be missing"
+    advice = "Please use register_full_backward_hook to get the documented behavior."
+    for values, does, what in (
+        (result, "return a", "grad_output"),
+        (args, "take as input a", "grad_input"),
+    ):
+        if isinstance(values, Tensor) or (
+            isinstance(values, tuple) and all(isinstance(v, Tensor) for v in values)
+        ):
+            continue
+        return (
+            f"Using non-full backward hooks on a Module that does not {does} single Tensor or a tuple of Tensors "
+            f"{future} some of the {what}. {advice}"
+        )
+    outputs = {t.grad_fn for t in _as_tuple(result) if t.grad_fn is not None}
+    if len(outputs) == 1 and node not in outputs:
+        return f"Using a non-full backward hook when outputs are nested in python data structure {future} some grad_output."
+    if len(outputs) > 1:
+        return (
+            "Using a non-full backward hook when outputs are generated by different autograd Nodes "
+            f"{future} some grad_output. {advice}"
+        )
+    inputs = {t.grad_fn for t in args if t.grad_fn is not None}
+    if {following for following, _ in node.next_functions} != inputs:
+        return (
+            "Using a non-full backward hook when the forward contains multiple autograd Nodes "
+            f"{future} some grad_input. {advice}"
+        )
+    return ""

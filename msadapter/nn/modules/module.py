@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import sys
+import types
 import warnings
 from collections import OrderedDict
 
@@ -429,7 +431,22 @@ def _parse_to(
     return device, dtype, bool(non_blocking), memory_format
 
 
-def __getattr__(name):
-    if name == "_global_is_full_backward_hook":
-        return _hooks._global_is_full_backward_hook
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+class _WithGlobalHooks(types.ModuleType):
+    """The class of this module. The registries of global hooks that are set here are those of ``_hooks``.
+
+    PyTorch keeps them in this module, and programs reset them by assigning new ones.
+    """
+
+    def __getattr__(self, name):
+        if name == "_global_is_full_backward_hook":
+            return _hooks._global_is_full_backward_hook
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __setattr__(self, name, value):
+        if name.startswith("_global_"):
+            setattr(_hooks, name, value)
+        if name != "_global_is_full_backward_hook":
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _WithGlobalHooks

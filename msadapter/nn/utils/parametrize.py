@@ -268,16 +268,24 @@ def _append(module, tensor_name, parametrization, unsafe):
                 f"parametrization(module.{tensor_name}).{what}: {getattr(result, what)}"
             )
     if hasattr(parametrization, "right_inverse"):
+        implemented = True
         try:
-            original = parametrization.right_inverse(value)
+            original = parametrization.right_inverse(result)
         except NotImplementedError:
-            original = None
-        if original is not None:
+            implemented = False
+        if implemented:
             if not isinstance(original, Tensor):
                 raise ValueError(
                     f"parametrization.right_inverse must return a tensor. Got: {type(original).__name__}"
                 )
-            chain.right_inverse(original)
+            for what in ("dtype", "shape"):
+                if getattr(original, what) != getattr(value, what):
+                    raise ValueError(
+                        f"The tensor returned by parametrization.right_inverse must have the same {what} as "
+                        f"module.{tensor_name}, unless the `unsafe` flag is enabled.\n"
+                        f"module.{tensor_name}.{what}: {getattr(value, what)}\n"
+                        f"returned {what}: {getattr(original, what)}"
+                    )
     chain.append(parametrization)
 
 
@@ -335,13 +343,9 @@ def transfer_parametrizations_and_params(from_module, to_module, tensor_name=Non
             continue
         chain = from_module.parametrizations[name]
         if not hasattr(to_module, name):
-            raise AssertionError(f"The target module has no tensor named {name}")
+            setattr(to_module, name, Parameter(getattr(from_module, name)))
         for parametrization in chain:
             register_parametrization(to_module, name, parametrization)
         for original, value in chain.named_parameters(recurse=False):
-            setattr(
-                to_module.parametrizations[name],
-                original,
-                Parameter(value.detach().clone(), value.requires_grad),
-            )
+            setattr(to_module.parametrizations[name], original, value)
     return to_module

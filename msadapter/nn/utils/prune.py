@@ -210,7 +210,7 @@ class _OfSingleElements(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def __init__(self, amount):
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def _chosen(self, t, count):
@@ -253,7 +253,7 @@ class _OfSlices(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def __init__(self, amount, dim=-1):
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount, self.dim = amount, dim
 
     def _importance(self, t):
@@ -261,7 +261,8 @@ class _OfSlices(BasePruningMethod):
         raise NotImplementedError
 
     def compute_mask(self, t, default_mask):
-        _check_structured(t, self.dim)
+        _validate_structured_pruning(t)
+        _validate_pruning_dim(t, self.dim)
         size = t.shape[self.dim]
         count = _number_of(self.amount, size)
         if not count:
@@ -406,7 +407,7 @@ def is_pruned(module) -> bool:
     )
 
 
-def _check_amount(amount) -> None:
+def _validate_pruning_amount_init(amount) -> None:
     """Check that ``amount`` is a number (else TypeError) and a count or a fraction in [0, 1] (else
     ValueError).
     """
@@ -420,21 +421,37 @@ def _check_amount(amount) -> None:
         )
 
 
+def _validate_pruning_amount(amount, tensor_size: int) -> None:
+    """Raise ValueError if ``amount`` is a count of more than ``tensor_size`` elements."""
+    if isinstance(amount, int) and amount > tensor_size:
+        raise ValueError(
+            f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}"
+        )
+
+
+def _compute_nparams_toprune(amount, tensor_size: int) -> int:
+    """Return how many of ``tensor_size`` elements to prune, where ``amount`` is a count or a fraction."""
+    return amount if isinstance(amount, int) else round(amount * tensor_size)
+
+
 def _number_of(amount, size: int) -> int:
     """Return how many of ``size`` elements to prune. ValueError if this is more than ``size``."""
-    count = amount if isinstance(amount, int) else round(amount * size)
-    if count > size:
-        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={size}")
-    return count
+    _validate_pruning_amount(amount, size)
+    return _compute_nparams_toprune(amount, size)
 
 
-def _check_structured(t, dim: int) -> None:
+def _validate_structured_pruning(t) -> None:
+    """Raise ValueError unless ``t`` has at least two dimensions."""
     if t.dim() <= 1:
         raise ValueError(
             "Structured pruning can only be applied to "
             "multidimensional tensors. Found tensor of shape "
             f"{t.shape} with {t.dim()} dims"
         )
+
+
+def _validate_pruning_dim(t, dim: int) -> None:
+    """Raise IndexError if ``t`` has no dimension ``dim``."""
     if dim >= t.dim():
         raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
 

@@ -41,7 +41,7 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
 def _pack(steps, lengths):
     """Return the rows of (T, B, ...) that are inside their sequence, and the number of rows of each step."""
     sizes = lengths.tolist()
-    if not sizes:
+    if not steps.numel():
         raise RuntimeError("Cannot pack empty tensors.")
     if len(sizes) != steps.size(1):
         raise RuntimeError(

@@ -1,0 +1,207 @@
+"""Programs that are rarely written: passes inside of passes, hooks of several threads, and what may not be differentiated."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+
+from tests.golden.answers import refusal
+
+
+def powers_with_complex_exponents(torch):
+    exponents = torch.tensor([0.3 + 0.2j, 2 - 0.5j, 0j, 1.5 + 0j], dtype=torch.complex128)
+    found = []
+    for base in (-1.3, 2.0, 0.0, 1 - 2j):
+        for given in (
+            base,
+            torch.full((4,), base, dtype=torch.complex128 if base == 1 - 2j else torch.float64),
+        ):
+            e = exponents.clone().requires_grad_()
+            y = torch.pow(given, e)
+            (g,) = torch.autograd.grad(y, e, torch.ones_like(y))
+            found.append([y.detach(), g])
+    return found
+
+
+def zeros_in_place_of_gradients(torch):
+    x, a = (torch.tensor(v, requires_grad=True) for v in (0.5, 1.0))
+    grad, found = torch.autograd.grad, []
+    first = grad(x * a, x, create_graph=True)
+    for create_graph in (True, False):
+        second = grad(
+            first, x, create_graph=create_graph, retain_graph=True, allow_unused=True, materialize_grads=True
+        )
+        found.append([second[0].item(), second[0].requires_grad])
+    second = grad(first, x, create_graph=True, allow_unused=True, materialize_grads=True)
+    return [*found, grad(second, x, materialize_grads=True)]
+
+
+def unique_elements_have_no_derivative(torch):
+    x = torch.tensor([3.0, 1.0, 3.0], requires_grad=True)
+    results = (
+        torch.unique(x),
+        torch.unique(x, dim=0),
+        torch.unique_consecutive(x),
+        *torch.unique(x, return_counts=True),
+    )
+    return [
+        [y.requires_grad, refusal(lambda y=y: y.sum().backward())] for y in results if y.is_floating_point()
+    ]
+
+
+def products_with_several_zeros(torch):
+    found = []
+    for zeros in ([0.0, 0.0], [0.0, 2.0], [3.0, 2.0]):
+        for function in (torch.scatter_reduce, torch.index_reduce):
+            x = torch.tensor([1.5], dtype=torch.float64, requires_grad=True)
+            source = torch.tensor(zeros, dtype=torch.float64, requires_grad=True)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                y = function(x, 0, torch.tensor([0, 0]), source, "prod")
+            (g,) = torch.autograd.grad(y, source, create_graph=True)
+            found.append([g.detach(), refusal(lambda g=g, s=source: torch.autograd.grad(g.sum(), s)[0])])
+    return found
+
+
+def passes_nested_deeply(torch):
+    class Nested(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            with torch.enable_grad():
+                ctx.rest = x.detach().requires_grad_() - 1
+            return ctx.rest.detach()
+
+        @staticmethod
+        def backward(ctx, g):
+            if ctx.rest < 0:
+                return g
+            with torch.enable_grad():
+                Nested.apply(ctx.rest).sum().backward()
+            return g
+
+    x = torch.tensor(400.0, requires_grad=True)
+    Nested.apply(x).sum().backward()
+    return x.grad
+
+
+def errors_of_nested_passes(torch):
+    class Nested(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            with torch.enable_grad():
+                ctx.rest = x.detach().requires_grad_() - 1
+            return ctx.rest.detach()
+
+        @staticmethod
+        def backward(ctx, g):
+            if ctx.rest < 0:
+                raise ValueError("the innermost pass fails")
+            with torch.enable_grad():
+                Nested.apply(ctx.rest).sum().backward()
+            return g
+
+    x = torch.tensor(150.0, requires_grad=True)
+    return refusal(lambda: Nested.apply(x).sum().backward())
+
+
+def hooks_of_several_tensors_in_several_threads(torch):
+    found = []
+    for mode in ("all", "any"):
+        a, b, c = (torch.ones(2, requires_grad=True) for _ in range(3))
+        seen = []
+        torch.autograd.graph.register_multi_grad_hook(
+            (a, b, c),
+            lambda g, seen=seen: seen.append(
+                g is not None if torch.is_tensor(g) else [x is not None for x in g]
+            ),
+            mode=mode,
+        )
+        y = (a * b).sum()
+        threads = [
+            threading.Thread(target=lambda y=y, a=a, b=b: y.backward(inputs=(a, b), retain_graph=True))
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        found.append(seen)
+    return found
+
+
+def written_operands_among_several_outputs(torch):
+    class Both(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            ctx.mark_dirty(a)
+            return a.add_(b), b + 2
+
+        @staticmethod
+        def backward(ctx, ga, gb):
+            return ga, ga + gb
+
+    view, y = torch.arange(6.0).reshape(2, 3), torch.ones(2, 3, requires_grad=True)
+    refused, x = refusal(lambda: Both.apply(view, y)), torch.arange(6.0).reshape(2, 3).clone()
+    q, p = Both.apply(x, y)
+    (q.sum() + 2 * p.sum()).backward()
+    return [refused, q is x, q.requires_grad, q.detach(), p.detach(), y.grad]
+
+
+def results_wrongly_marked_as_written(torch):
+    class Marked(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 2
+            ctx.mark_dirty(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    x = torch.ones(2, requires_grad=True)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Marked.apply(x).sum().backward()
+    return [x.grad, [str(w.message).split(".")[0] for w in caught]]
+
+
+def cycles_of_hooks_and_their_nodes(torch):
+    import gc
+    import weakref
+
+    class Witness:
+        pass
+
+    found = []
+    for custom in (False, True):
+        for on_node in (False, True):
+
+            class Same(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx, x):
+                    return x * 1
+
+                @staticmethod
+                def backward(ctx, g):
+                    return g
+
+            def scope(custom=custom, on_node=on_node, Same=Same):
+                a = torch.tensor(1.0, requires_grad=True)
+                b = Same.apply(a) if custom else a.clone()
+                node, witness = b.grad_fn, Witness()
+
+                def hook(*_):
+                    assert node is not None and witness is not None
+
+                (node if on_node else b).register_hook(hook)
+                return b.clone(), weakref.ref(witness)
+
+            out, reference = scope()
+            out.backward(retain_graph=True)
+            gc.collect()
+            alive = reference() is not None
+            del out
+            gc.collect()
+            found.append([alive, reference() is None])
+    return found
