@@ -6,6 +6,7 @@ MSADAPTER_RL_ENV   the env.sh that `bash auto_convert.sh rl` has written, such a
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shlex
@@ -19,6 +20,7 @@ import pytest
 from megatron_ms.rollout import job
 
 ROOT = Path(__file__).resolve().parents[2]
+MATHEMATICS = Path(__file__).parent / "jobs" / "rl_mathematics.py"
 RESHARDING = Path(__file__).parent / "jobs" / "rl_resharding.py"
 TASK = ROOT / "megatron_ms" / "examples" / "rl_addition.py"
 NEAR, FAR = 1e-4, 0.5  # a log-probability of the same weights, and of others
@@ -75,6 +77,43 @@ def test_resharding(tensor, pipeline, shell, task, tmp_path, record_property) ->
         assert gaps[0] < NEAR and gaps[1] < NEAR, gaps
         assert gaps[2] > FAR, gaps
         assert len({tuple(row) for row in pairs[0][2]}) > 4  # the tokens were drawn
+
+
+def test_mathematics_by_hand(shell, tmp_path) -> None:
+    """Advantages, losses, the penalty k3 and GAE of MindSpeed-RL have the values of their formulas.
+
+    With the advantage 2 the ratio 1.5 counts as 1.2 (clip higher: 1.28), and 0.5 and 1 count; with -1 the ratio 0.5 counts as 0.8.
+    The reference gives the tokens 1, 2 and 1/2 times their probability, and 2 times: k3 is 0, 1 - ln 2, ln 2 - 1/2, and 1 - ln 2.
+    """
+    subprocess.run(shell("python", MATHEMATICS, tmp_path / "found"), check=True, timeout=120)
+    found = json.loads((tmp_path / "found").read_text())
+
+    def holds(name: str, wanted: list) -> None:
+        assert found[name] == pytest.approx(wanted, abs=1e-6), name
+
+    # 0, 0, 0, 4 have the mean 1 and the unbiased standard deviation 2. Equal rewards teach nothing.
+    wanted = [-1 / 2.000001] * 3 + [3 / 2.000001] + [0.0] * 4
+    for row, one in zip(found["group"], wanted, strict=True):
+        assert row == pytest.approx([one, one], abs=1e-6)
+    low = math.log(2)
+    assert found["k3"][0] == pytest.approx([0, 1 - low, low - 0.5], abs=1e-6)
+    assert found["k1"][0] == pytest.approx([0, -low, low], abs=1e-6)
+    mean, k3 = (-2.4 - 1 - 2 + 0.8) / 4, (1.5 - low) / 4
+    drift = (
+        -(math.log(1.5) + math.log(0.5) + 0 + math.log(0.5)) / 4
+    )  # the estimate of the KL to the old policy
+    holds("grpo", [mean + 0.1 * k3 - 0.5 * 0.25, 2 / 4, drift, k3, 0.25])
+    holds("ppo", [mean - 0.5 * 0.25, 2 / 4])
+    holds("dapo, token mean", [mean, 2 / 4])
+    holds("dapo, higher", [(-2.56 - 1 - 2 + 0.8) / 4, 2 / 4])
+    assert found["dapo, sequence mean"][0] == pytest.approx((-5.4 / 3 + 0.8) / 2, abs=1e-6)
+    # gamma = lambda = 1/2: the errors are 0.25, 0.125 and -0.375 from the last on
+    last, middle = 0.25, 0.125 + 0.25 * 0.25
+    advantages = [-0.375 + 0.25 * middle, middle, last]
+    holds("returns", [advantages[0] + 0.5, middle + 0.25, last + 0.75])
+    centre = sum(advantages) / 3
+    spread = math.sqrt(sum((one - centre) ** 2 for one in advantages) / 2)
+    holds("gae", [(one - centre) / spread for one in advantages])
 
 
 def _shared_memory() -> set[str]:
