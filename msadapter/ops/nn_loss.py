@@ -365,22 +365,35 @@ def _check_weight(input, weight):
     )
 
 
-def _check_target(input, target, what):
+def _check_target(input, target):
+    """Raise PyTorch's error unless the target holds a class for each element of the input (N, C, ...) or (C,)."""
     if input.dim() < 1:
         raise RuntimeError("input tensor should be 1D or 2D")
+    if input.dim() <= 2 and target.dim() > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if input.dim() == 1:
-        if target.dim() > 1 or target.numel() != 1:
-            raise ValueError(f"Expected input batch_size (1) to match target batch_size ({target.numel()}).")
+        if target.numel() != 1:
+            raise ValueError(
+                f"For 1D input, 1D target must have size 1, but got target size: {target.numel()}"
+            )
         return
+    if target.dim() < 1 and input.shape[0] == 0:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     if target.dim() < 1 or input.shape[0] != target.shape[0]:
         raise ValueError(
             f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
-            f"({target.shape[0] if target.dim() else 1})."
+            f"({target.shape[0] if target.dim() else 0})."
         )
-    if input.dim() == 2 and target.dim() > 1:
-        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    if tuple(input.shape[2:]) != tuple(target.shape[1:]):
-        expected = [input.shape[0], *input.shape[2:]]
+    if input.dim() == 4 and target.dim() != 3:
+        raise RuntimeError(
+            f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {target.dim()}"
+        )
+    expected = [input.shape[0], *input.shape[2:]]
+    if expected != list(target.shape):
+        if input.dim() == 4:
+            raise RuntimeError(
+                f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}"
+            )
         raise RuntimeError(f"Expected target size {expected}, got {list(target.shape)}")
 
 
@@ -398,7 +411,7 @@ def nll_loss(input, target, weight, size_average, ignore_index, reduce, reductio
     reduction = chosen(size_average, reduce, reduction)
     if input.dim() < 1:
         raise ValueError("Expected 1 or more dimensions (got 0)")
-    _check_target(input, target, "nll_loss")
+    _check_target(input, target)
     _check_weight(input, weight)
     return t._nll_loss(input, target, weight, _CODES[reduction], ignore_index)[0]
 
@@ -508,9 +521,9 @@ def cross_entropy(input, target, weight, size_average, ignore_index, reduce, red
         raise RuntimeError(
             f"expected target dtype to be Long or Byte, but got {target.dtype.storage_name.removesuffix('Storage')}"
         )
-    _check_target(input, target, "cross_entropy")
+    _check_target(input, target)
     _check_weight(input, weight)
-    shape = tuple(target.shape)
+    shape = tuple(target.shape) if input.dim() > 1 else ()
     if input.dim() == 1:
         input, target = input.unsqueeze(0), target.reshape(1)
     elif input.dim() > 2 and input.dtype.itemsize == 2 and label_smoothing == 0:

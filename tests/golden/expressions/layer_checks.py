@@ -76,6 +76,20 @@ _CHECKS = [
     "F.nll_loss(torch.randn(10,3),torch.ones(10).long(),weight=torch.randn(4))",
     "F.nll_loss(torch.randn(10,3),torch.ones(9).long())",
     "F.nll_loss(torch.randn(3),torch.tensor(1)).shape",
+    *(
+        f"F.{loss}(torch.zeros{given}, torch.zeros({target}, dtype=torch.long), reduction={reduction!r})"
+        for loss in ("nll_loss", "cross_entropy")
+        for given, targets in (
+            ("(3)", ("()", "1", "2", "(1, 1)", "0", "3")),
+            ("(2, 3)", ("()", "1", "2", "3", "(2, 1)", "(2, 3, 1)", "0")),
+            ("(1, 3)", ("()", "1", "(1, 1)")),
+            ("(2, 3, 4)", ("(2, 4)", "(2, 3)", "2", "(2, 1)", "(1, 4)", "(2, 4, 1)")),
+            ("(2, 3, 4, 5)", ("(2, 4, 5)", "(2, 5, 4)", "(2, 4)", "(2, 4, 5, 1)", "(2, 3, 4, 5)")),
+            ("(0, 3)", ("0", "1", "()")),
+        )
+        for target in targets
+        for reduction in ("none", "mean")
+    ),
     "F.nll_loss(torch.randn(10,3,2,2),torch.ones(10,2,2).long(),weight=torch.randn(4))",
     "F.cross_entropy(torch.randn(10,3),torch.ones(10).long(),weight=torch.randn(4))",
     "F.cross_entropy(torch.randn(10,3),torch.ones(10,2).long())",

@@ -31,6 +31,17 @@ G2, G3 = x(1, 3, 4, 2) * 0.8, x(1, 2, 3, 2, 3) * 0.8
 )
 
 _SUMS = [
+    *(
+        f"g(lambda a: torch.logcumsumexp(a, {dim}).abs(), c{shape}), torch.logcumsumexp(c{shape}, {dim})"
+        for shape, dim in (
+            ("(4)", 0),
+            ("(4)", -1),
+            ("(3, 2)", 0),
+            ("(3, 2)", 1),
+            ("(2, 3, 2)", -2),
+            ("(0, 2)", 1),
+        )
+    ),
     "torch.einsum('ij,kj->ik', x(2, 3), x(4, 1))",
     "torch.einsum('ij,kj->ik', x(2, 1), x(4, 3))",
     "g(lambda a, b: torch.einsum('bij,bkj->bik', a, b), x(2, 2, 1), x(1, 4, 3))",
