@@ -61,16 +61,19 @@ def _product(x, weight, bias):
     return out if bias is None else out + bias.to(out.dtype)
 
 
-def _rows_of(numbers, groups: int) -> list:
-    """One vector per group, from (E, N) or a list; a list of None if there are no vectors."""
-    if not numbers:
-        return [None] * groups
+def _vectors(numbers) -> list:
+    """The vectors of the groups, one for each, given as (E, N) or as a list."""
     return list(numbers[0].unbind(0)) if len(numbers) == 1 and numbers[0].dim() == 2 else list(numbers)
+
+
+def _vector(numbers, group: int):
+    """The vector of a group, or None if there are no vectors."""
+    return _vectors(numbers)[group] if numbers else None
 
 
 def _of_rows(x: list, weight: list, bias, group_list, kind: int, joined: bool, quantized=None):
     matrices = _weights(weight)
-    biases = _rows_of(bias, len(matrices))
+    biases = _vectors(bias) if bias else [None] * len(matrices)
     if len(x) == 1:
         if group_list is None:
             raise RuntimeError("npu_grouped_matmul: one x with group_type 0 needs group_list")
@@ -116,10 +119,10 @@ class Quantized:
             )
         for name in ("scale", "weight_scale", "weight_offset"):
             given = getattr(self, name)
-            if given and len(_rows_of(given, groups)) != groups:
+            if given and len(_vectors(given)) != groups:
                 raise RuntimeError(
                     f"npu_grouped_matmul: there must be one scale for each of the {groups} groups, but got "
-                    f"{len(_rows_of(given, groups))}"
+                    f"{len(_vectors(given))}"
                 )
         if self.rows and (len(self.rows) != 1 or self.rows[0].shape != (len(x[0]),)):
             raise RuntimeError(
@@ -131,9 +134,9 @@ class Quantized:
         if self.scale:
             out = t.matmul(x.to(msadapter.float64), weight.to(msadapter.float64))
             out = out if bias is None else out + bias
-            out = out.to(msadapter.float32) * _rows_of(self.scale, group + 1)[group].to(msadapter.float32)
+            out = out.to(msadapter.float32) * _vectors(self.scale)[group].to(msadapter.float32)
             return out if not self.rows else out * self.rows[0][slice(*rows)].unsqueeze(1)
-        scale, offset = (_rows_of(one, group + 1)[group] for one in (self.weight_scale, self.weight_offset))
+        scale, offset = (_vector(one, group) for one in (self.weight_scale, self.weight_offset))
         wide = dequantized_weight(weight, scale, offset, msadapter.float32)
         return _product(x.to(msadapter.float32), wide, bias)
 

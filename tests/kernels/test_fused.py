@@ -204,3 +204,15 @@ def test_ring_attention_update_refuses():
         torch_npu.npu_ring_attention_update(x, s, s, x, s, s, None, "BSH")
     with pytest.raises(RuntimeError, match="needs actual_seq_qlen"):
         torch_npu.npu_ring_attention_update(x, s, s, x, s, s, None, "TND")
+
+
+@pytest.mark.parametrize("shape, gamma", [((), ()), ((2, 3), ()), ((3,), ()), ((2, 3), (2,)), ((3,), (2, 3))])
+def test_gamma_holds_the_last_dimensions(shape, gamma):
+    x, gamma = torch.ones(shape), torch.ones(gamma)
+    calls = (
+        lambda: torch_npu.npu_rms_norm(x, gamma),
+        lambda: torch_npu.npu_add_rms_norm(x, x, gamma),
+    )
+    for call in calls:
+        with pytest.raises(RuntimeError, match="must be the last dimensions of x"):
+            call()

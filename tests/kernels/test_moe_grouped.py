@@ -341,3 +341,19 @@ def test_ema_adamw(mode, correct):
     assert found[0] is tensors[1]
     with pytest.raises(RuntimeError, match="mode"):
         torch_npu.npu_apply_fused_ema_adamw(*tensors, torch.tensor([3]), mode=2)
+
+
+@pytest.mark.parametrize("tokens, topk, hidden", [(3, 2, 5), (5, 3, 2), (4, 1, 4), (2, 4, 7)])
+def test_unpermute_without_a_map_differentiates_to_its_gradient(tokens, topk, hidden):
+    """The places are those of token after token, so that sizes that differ show which one counts the tokens."""
+    r = np.random.default_rng(tokens)
+    places = torch.tensor(r.permutation(tokens * topk)).to(torch.int32)
+    y = torch.tensor(r.standard_normal((tokens * topk, hidden)), requires_grad=True)
+    out = torch_npu.npu_moe_token_unpermute_with_routing_map(y, places, [tokens, hidden])
+    for token in range(tokens):
+        own = places[token * topk : (token + 1) * topk].long()
+        torch.testing.assert_close(out[token], y[own].sum(0))
+    g = torch.tensor(r.standard_normal((tokens, hidden)))
+    found, of_probs = torch_npu.npu_moe_token_unpermute_with_routing_map_grad(g, places, places)
+    torch.testing.assert_close(found, torch.autograd.grad(out, y, g)[0])
+    assert of_probs is None
