@@ -63,7 +63,9 @@ def products_with_several_zeros(torch):
     return found
 
 
-def passes_nested_deeply(torch):
+def _nested(torch, innermost):
+    """A Function whose backward runs a pass for the number below, down to `innermost(gradient)`."""
+
     class Nested(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -74,32 +76,25 @@ def passes_nested_deeply(torch):
         @staticmethod
         def backward(ctx, g):
             if ctx.rest < 0:
-                return g
+                return innermost(g)
             with torch.enable_grad():
                 Nested.apply(ctx.rest).sum().backward()
             return g
 
+    return Nested
+
+
+def passes_nested_deeply(torch):
     x = torch.tensor(400.0, requires_grad=True)
-    Nested.apply(x).sum().backward()
+    _nested(torch, lambda g: g).apply(x).sum().backward()
     return x.grad
 
 
 def errors_of_nested_passes(torch):
-    class Nested(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            with torch.enable_grad():
-                ctx.rest = x.detach().requires_grad_() - 1
-            return ctx.rest.detach()
+    def fails(g):
+        raise ValueError("the innermost pass fails")
 
-        @staticmethod
-        def backward(ctx, g):
-            if ctx.rest < 0:
-                raise ValueError("the innermost pass fails")
-            with torch.enable_grad():
-                Nested.apply(ctx.rest).sum().backward()
-            return g
-
+    Nested = _nested(torch, fails)
     x = torch.tensor(150.0, requires_grad=True)
     return refusal(lambda: Nested.apply(x).sum().backward())
 

@@ -183,10 +183,7 @@ class Maker:
             rest.append({self.pick(["conj", "neg", "x"]): self.value(True)})
         return Call(self.name("torch._utils._rebuild_tensor_v2"), storage, *self.geometry(12), *rest)
 
-    def longs(self, values, shape):
-        stored = self.storage("LongStorage", b"".join(struct.pack("<q", v) for v in values), 8)
-        stride = (shape[1], 1) if len(shape) == 2 else (1,)
-        size, stride = tuple(map(self.integer, shape)), tuple(map(self.integer, stride))
+    def rebuilt(self, stored, size, stride):
         return Call(
             self.name("torch._utils._rebuild_tensor_v2"),
             stored,
@@ -196,6 +193,12 @@ class Maker:
             False,
             self.hooks(),
         )
+
+    def longs(self, values, shape):
+        stored = self.storage("LongStorage", b"".join(struct.pack("<q", v) for v in values), 8)
+        stride = (shape[1], 1) if len(shape) == 2 else (1,)
+        size, stride = tuple(map(self.integer, shape)), tuple(map(self.integer, stride))
+        return self.rebuilt(stored, size, stride)
 
     def index(self, right: int) -> int:
         found = self.pick(INTEGERS) if self.lie() else right
@@ -210,15 +213,7 @@ class Maker:
         for d in range(len(shape) - 2, -1, -1):
             stride[d] = stride[d + 1] * shape[d + 1]
         stride = tuple(map(self.integer, stride))
-        return Call(
-            self.name("torch._utils._rebuild_tensor_v2"),
-            stored,
-            self.integer(0),
-            size,
-            stride,
-            False,
-            self.hooks(),
-        )
+        return self.rebuilt(stored, size, stride)
 
     def sparse(self):
         layout = self.pick("sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc")
