@@ -27,6 +27,8 @@ class FunctionCtx:
     _to_save = ()
     _dirty = ()
     _non_differentiable = ()
+    _in_jvp = False  # whether jvp runs now, which gets what save_for_forward was given
+    saved_for_forward = ()
     _materialize = True
     _materialize_non_diff_grads = True  # also for outputs that are not differentiable
     needs_input_grad = ()
@@ -58,6 +60,8 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self):
+        if self._in_jvp:
+            return self.saved_for_forward
         if self._node is not None:
             return self._saved_by(self._node)
         if self._outputs is None:
@@ -201,7 +205,9 @@ class Function(FunctionCtx):
         if forward_ad.is_active() and recording:
             if cls.jvp is not Function.jvp:
                 listed = results if isinstance(results, tuple) else (results,)
+                ctx._in_jvp = True
                 forward_ad.apply_jvp(functools.partial(cls.jvp, ctx), args, listed, ctx._materialize)
+                ctx._in_jvp = False
             elif cls.backward is Function.backward and cls.vjp is Function.vjp:
                 cls.jvp(ctx)  # raises the error of a Function without derivatives
         return results

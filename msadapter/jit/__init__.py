@@ -68,7 +68,20 @@ def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None
     _note()
     from ..compiler._fusion import fused
 
+    _check_initialized(obj)
     return fused(obj)
+
+
+def _check_initialized(obj) -> None:
+    """RuntimeError for a module with parameters or buffers whose shape is not known yet."""
+    has_uninitialized = getattr(obj, "has_uninitialized_params", None)
+    if isinstance(obj, type) or has_uninitialized is None or not has_uninitialized():
+        return
+    name = next(n for n, v in [*obj._parameters.items(), *obj._buffers.items()] if hasattr(v, "materialize"))
+    place = type(obj).__module__.replace("msadapter.", "torch.")
+    raise RuntimeError(
+        f"'{place}.{type(obj).__qualname__}' has uninitialized parameters {name}. Did you forget to run a forward pass?"
+    )
 
 
 def trace(func=None, example_inputs=None, *args, **kwargs):

@@ -524,6 +524,26 @@ def _sliceable(self, dim: int, name: str):
 
 
 @composite(
+    "_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)",
+    forms="f",
+)
+def _unique(self, sorted, return_inverse):
+    """Return the distinct elements and the inverse positions, which are empty unless they are asked for."""
+    values, inverse, _ = t._unique2(self, sorted, return_inverse, False)
+    return values, inverse
+
+
+@composite(
+    "aten.unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
+    "(Tensor, Tensor, Tensor)",
+    forms="f",
+)
+def unique_dim(self, dim, sorted, return_inverse, return_counts):
+    """Return the distinct slices of a dim, the inverse positions and the counts, whatever is asked for."""
+    return t._unique_dim(_sliceable(self, dim, "unique"), sorted, True, dim)
+
+
+@composite(
     "unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor",
     forms="fm",
 )

@@ -200,3 +200,32 @@ def cycles_of_hooks_and_their_nodes(torch):
             gc.collect()
             found.append([alive, reference() is None])
     return found
+
+
+def tensors_saved_for_forward(torch):
+    seen = []
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y, kept):
+            ctx.save_for_backward(x, y)
+            if kept:
+                ctx.save_for_forward(x * 2, y)
+            return x * y
+
+        @staticmethod
+        def jvp(ctx, x_t, y_t, _):
+            seen.append([t.detach() for t in ctx.saved_tensors])
+            return x_t * 3
+
+        @staticmethod
+        def backward(ctx, g):
+            x, y = ctx.saved_tensors
+            return g * y, g * x, None
+
+    forward_ad = torch.autograd.forward_ad
+    with forward_ad.dual_level():
+        for kept in (True, False):
+            x = forward_ad.make_dual(torch.tensor(2.0), torch.tensor(1.0))
+            seen.append(forward_ad.unpack_dual(Product.apply(x, torch.tensor(5.0), kept)).tangent.detach())
+    return seen

@@ -39,7 +39,16 @@ def weights(gates, layers=2, directions=2, size=3, hidden=4):
 x, h = r(5, 2, 3), r(4, 2, 4)
 """
 
+_OF_ATEN = [
+    "x = torch.tensor([3.0, 1.0, 3.0]); torch._unique(x), torch._unique(x, True, True), torch._VF.unique_dim(x, 0)",
+    "torch._VF.unique_dim(torch.tensor([[1, 2], [1, 2], [0, 5]]), dim=0, sorted=True, return_counts=True)",
+    "torch._VF.relu is torch.relu, torch._VF.lstm is torch.lstm",
+    "!torch._VF.nothing",
+    "import warnings; warnings.simplefilter('ignore'); torch.jit.script(torch.nn.LazyLinear(3))",
+]
+
 CASES = [
+    *_OF_ATEN,
     "!trained(lr=-1)",
     "torch.optim.Muon([torch.nn.Parameter(torch.ones(3))])",
     "torch.optim.Muon([torch.nn.Parameter(torch.ones(3, 3))], momentum=-1)",
