@@ -104,6 +104,43 @@ def test_libraries_of_the_plugin(path, belongs):
     assert generate._is_plugin(Path("/somewhere/mindspore") / path) is belongs
 
 
+def test_the_functions_of_a_plugin_are_those_of_its_symbols(plugin):
+    """The table of frames has the address of every function that the symbols name."""
+    listing = subprocess.run(["nm", plugin], capture_output=True, text=True, check=True).stdout
+    named = {
+        int(line.split()[0], 16): line.split()[2] for line in listing.splitlines() if line[17:18] in "tTW"
+    }
+    ours = {
+        address
+        for address, name in named.items()
+        if "Ascend" in name or "helper" in name or "pointed" in name
+    }
+    found = wanted.Plugin(plugin).functions.tolist()
+    assert len(ours) >= 4 and ours <= set(found) and found == sorted(found)
+
+
+def test_what_the_system_has_needs_no_stub(tmp_path, monkeypatch):
+    """The names that a library of the system defines, and not those that it asks for itself."""
+    system = compiled(
+        tmp_path,
+        "libofsystem.so",
+        "int missing(); int of_system() { return missing(); }",
+        "-Wl,-soname,libofsystem.so",
+    )
+    source = "int of_system(); int missing(); int run() { return of_system() + missing(); }"
+    mindspore = tmp_path / "mindspore"
+    compiled(mindspore, "lib/plugin/ascend/libascend.so", source, "-Wl,--no-as-needed", str(system))
+    run = generate._run
+    listed = f"\tlibofsystem.so (libc6,x86-64) => {system}\n"
+    monkeypatch.setattr(
+        generate, "_run", lambda *words: listed if words[0] == "/sbin/ldconfig" else run(*words)
+    )
+    defined, asked, needed = generate._survey(mindspore, [])
+    assert {"_Z9of_systemv", "_Z7missingv"} <= asked
+    assert "_Z9of_systemv" in defined and "_Z7missingv" not in defined
+    assert "libofsystem.so" not in needed
+
+
 def test_stubs_are_written_for_what_nobody_defines(tmp_path):
     mindspore = tmp_path / "mindspore"
     other = compiled(
