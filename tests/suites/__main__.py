@@ -19,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.suites import page
+from tests.suites import page, pytorch
 from tests.suites.suites import SUITES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -154,6 +154,9 @@ def main(arguments: list[str]) -> int:
     pages = verbs.add_parser("page")
     pages.add_argument("records", nargs="*")
     pages.set_defaults(act=lambda options: page.write([Path(r) for r in options.records]))
+    own = verbs.add_parser("pytorch", help="PyTorch's own tests: put the results of their runner on the page")
+    own.add_argument("results", type=Path, help="a folder with real/FILE.json and project/FILE.json")
+    own.set_defaults(act=lambda options: pytorch.write(options.results))
     options = parser.parse_args(arguments)
     return options.act(options)
 

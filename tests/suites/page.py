@@ -21,6 +21,8 @@ These are the unmodified test suites of libraries that build on torch. Each suit
     python -m tests.suites run SUITE CHECKOUT --records DIR --torch PYTHON     # a python that has PyTorch
     python -m tests.suites page DIR
 
+PyTorch's own tests have a runner of their own, whose results `python -m tests.suites pytorch DIR` puts on this page.
+
 **Only tests that PyTorch passes are counted**, because a test that fails or is skipped with real PyTorch says nothing about
 msadapter. Of these tests, "passed" counts those that pass with msadapter too, and "skipped" those that the suite skips with
 msadapter. Tests that download from a hub fail or are skipped on both sides, because both run offline.

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.suites import __main__ as runner
-from tests.suites import page
+from tests.suites import page, pytorch
 from tests.suites.suites import SUITES, Suite
 
 PROJECT = """
@@ -70,6 +70,31 @@ def test_what_pytorch_passes_is_the_measure(found):
     assert row["failed"] == {"test_fails": "ValueError: no", "absent": "not collected"}
     assert row["skipped"] == {"test_skipped": "not today"}
     assert row["failed on both"] == {"test_dies": "offline"}
+
+
+def test_results_of_pytorchs_tests_are_read_with_their_reasons(tmp_path):
+    statuses = {
+        "real": {
+            "T.test_a": "pass",
+            "T.test_b": "pass",
+            "T.test_c": "fail",
+            "T.test_zombie": "pass",
+            "T.test_d": "pass",
+        },
+        "project": {"T.test_a": "pass", "T.test_b": "error", "T.test_zombie": "fail"},
+    }
+    for side, status in statuses.items():
+        (tmp_path / side).mkdir()
+        text = "no complex32 here" if side == "project" else ""
+        content = {"status": status, "info": {"T.test_b": {"msg": text}}}
+        (tmp_path / side / "test_torch.json").write_text(json.dumps(content))
+    row = pytorch.read(tmp_path)["families"]["test_torch"]
+    assert (row["tests"], row["wanted"], row["passed"]) == (4, 3, 1)
+    assert row["failed"] == {"T.test_b": "MindSpore has no complex32", "T.test_d": "not collected"}
+    assert row["left out"] == {"tests reference counts of PyTorch's C++ objects": 1}
+    (tmp_path / "project/test_torch.json").unlink()
+    with pytest.raises(FileNotFoundError, match="real/FILE.json"):
+        pytorch.read(tmp_path)
 
 
 def test_the_page_is_written_from_the_results():
