@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import hashlib
 import importlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -444,3 +446,27 @@ def test_versions_of_mindspeed() -> None:
         "mindspeed.op_builder.atb_builder",
         "mindspeed.op_builder.builder",
     ]
+
+
+def _opened(path: Path):
+    """(line, call) of every call that opens a file as text."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        name = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
+        if name not in ("open", "fdopen", "read_text", "write_text"):
+            continue
+        modes = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        modes += [k.value.value for k in node.keywords if k.arg == "mode"]
+        if not any(re.fullmatch("[rwax+]*b[rwax+]*", mode) for mode in modes):
+            yield node.lineno, node
+
+
+def test_texts_are_utf_8_on_every_machine() -> None:
+    """Sources and manifests are UTF-8, whatever the locale says: no file is opened as text without its encoding."""
+    calls = [
+        (path.name, *call) for path in sorted((ROOT / "patches").rglob("*.py")) for call in _opened(path)
+    ]
+    assert len(calls) > 5
+    without = [
+        f"{file}:{line}" for file, line, call in calls if not any(k.arg == "encoding" for k in call.keywords)
+    ]
+    assert without == []
