@@ -284,6 +284,16 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
     )
 
 
+@composite(
+    "aten.slow_conv3d(Tensor self, Tensor weight, int[] kernel_size, Tensor? bias=None, int[] stride=1, int[] padding=0) -> "
+    "Tensor",
+    forms="f",
+)
+def slow_conv3d(self, weight, kernel_size, bias, stride, padding):
+    """The convolution of volumes under ATen's name for a way to compute it. The sizes of the kernel are the weight's."""
+    return t.conv3d(self, weight, bias, stride, padding)
+
+
 # ---- sliding blocks
 op(
     "_im2col(Tensor input, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor",

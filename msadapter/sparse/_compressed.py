@@ -199,7 +199,8 @@ def _ends(lines, count: int):
 def _blocks(found, name: str, blocksize):
     if blocksize is None:
         raise RuntimeError(f"to_{name}: blocksize must be given")
-    (height, width), (n, m) = blocksize, found.shape
+    height, width = (blocksize, blocksize) if isinstance(blocksize, int) else blocksize
+    n, m = found.shape
     if n % height or m % width:
         raise RuntimeError(
             f"dense_to_sparse_{name[-3:]}: tensor sparse size ({n},{m}) must be divisible by given blocksize ({height},{width})"

@@ -44,6 +44,9 @@ _OF_ATEN = [
     "torch._VF.unique_dim(torch.tensor([[1, 2], [1, 2], [0, 5]]), dim=0, sorted=True, return_counts=True)",
     "torch._VF.relu is torch.relu, torch._VF.lstm is torch.lstm",
     "!torch._VF.nothing",
+    "x = torch.arange(54.0).reshape(1, 2, 3, 3, 3); w = torch.ones(1, 2, 2, 2, 2); torch._C._nn.slow_conv3d(x, w, 2), "
+    "torch.ops.aten.slow_conv3d(x, w, [2, 2, 2], torch.ones(1), [2, 2, 2], [1, 1, 1])",
+    "x = torch.eye(4); [x.to_sparse_bsr(2).values(), x.to_sparse_bsc(blocksize=(2, 4)).values()]",
     "import warnings; warnings.simplefilter('ignore'); torch.jit.script(torch.nn.LazyLinear(3))",
 ]
 
