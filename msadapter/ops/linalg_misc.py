@@ -355,7 +355,8 @@ def renorm(self, p, dim, maxnorm):
 
 
 def _cdist_grad(g, x1, x2, p, result, needs):
-    if not _C.is_grad_enabled() and x1.element_size() > 2:  # no graph of the gradient is recorded
+    # The kernel of the host serves where no graph of the gradient is recorded. An NPU has none, but can run the operators below.
+    if not _C.is_grad_enabled() and x1.element_size() > 2 and not x1.is_npu:
         return (
             raw.DistanceGrad(g, x1, x2, p, result) if needs[0] else None,
             raw.DistanceGrad(g.mT, x2, x1, p, result.mT) if needs[1] else None,
@@ -456,7 +457,7 @@ def pdist(self, p):
         raise RuntimeError("pdist only supports floating-point dtypes")
     if not p >= 0:
         raise RuntimeError("pdist only supports non-negative p values")
-    if self.element_size() > 2:
+    if self.element_size() > 2 and not self.is_npu:
         return t._row_distances(self, float(p))
     flat = t.reshape(t._cdist(self, self, float(p)), [-1])
     return t.index_select(flat, 0, _pairs(self.shape[0]))

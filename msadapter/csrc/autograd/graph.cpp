@@ -364,7 +364,7 @@ void check_history(const TensorPtr &t, bool recorded) {
 void check_inplace(const TensorPtr &t, bool recorded) {
   check_history(t, recorded);
   const Tensor v = geometry_of(t);
-  for (int d = 0; d < v.ndim; ++d)
+  for (int d = 0; d < v.ndim && v.numel > 0; ++d)
     if (v.strides[d] == 0 && v.sizes[d] > 1)
       fail(
           "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "

@@ -336,14 +336,14 @@ TensorPtr copy_to_device(const TensorPtr &t, int tag, bool later) {
 void copy_tensor(const TensorPtr &to, const TensorPtr &from, bool later) {
   if (on_cpu(to) && on_cpu(from))
     copy_into(view_of(to), view_of(from));
-  else
+  else if (element_count(to->shape()) > 0)  // MindSpore refuses an empty tensor whose strides are 0
     copy_between_devices(to, from, later);
 }
 
 void zero_tensor(const TensorPtr &t) {
   if (on_cpu(t))
     fill_zero(view_of(t));
-  else
+  else if (element_count(t->shape()) > 0)
     run1("InplaceZero", {Operand::of(t)});
 }
 

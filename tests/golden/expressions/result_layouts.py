@@ -89,6 +89,8 @@ CASES = [
     "torch.cummax(torch.zeros(3), 0, out=(empty(torch.int16), empty(torch.int64)))",
     "torch.logcumsumexp(torch.zeros(3), 0, out=empty(torch.float64))",
     "torch.quint8.is_signed",
+    "e = torch.ones(()).expand(5, 0); [f(torch.ones_like(e)).stride() for f in (lambda t: t.add_(1), lambda t: t.mul_(e), "
+    "lambda t: t.fill_(2), torch.relu_, lambda t: torch.add(t, t, out=t), torch.rand_like)]",
     "torch.tensor([2, 1]).sort(stable=None)",
     "torch.unique(torch.zeros(0, 3), dim=0)",
     "torch.unique(torch.zeros(3, 0), dim=0)",

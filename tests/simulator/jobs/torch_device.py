@@ -70,6 +70,8 @@ def views_and_writes_in_place():
         x[[0, 3], 1] = torch.tensor([8.0, 9.0], device=device)
         x.view(2, 12)[1].mul_(2)
         results.append(x)
+        empty = torch.ones_like(torch.tensor(1.0, device=device).expand(5, 0))
+        empty.add_(1).zero_().copy_(torch.rand_like(empty))
     same(results[1], results[0])
 
 
