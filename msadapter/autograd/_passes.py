@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from .. import ops
@@ -148,21 +149,8 @@ def _in_new_thread(function):
 
     A backward pass inside of a backward pass inside of another one would otherwise exhaust the stack of its thread.
     """
-    answer: list = []
-
-    def target():
-        try:
-            answer.append((function(), None))
-        except BaseException as error:  # raised again in the thread that waits
-            answer.append((None, error))
-
-    thread = threading.Thread(target=target, daemon=True)
-    thread.start()
-    thread.join()
-    result, error = answer[0]
-    if error is not None:
-        raise error
-    return result
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(function).result()
 
 
 def _one_each(grads, count: int) -> tuple:

@@ -6,6 +6,8 @@ import functools
 import inspect
 import warnings
 import weakref
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from .. import ops
 from .._host import extensions
@@ -22,8 +24,10 @@ class FunctionCtx:
 
     _node = None
     _outputs = None  # weak references to the outputs, once the graph node exists
-    _leaves = ()  # (position, weak reference) of the saved tensors that are leaves
-    _sparse = ()  # (position, detached tensor) of the saved sparse tensors: the node saves their values
+    # Of the saved tensors that are leaves: position and weak reference. Of the sparse ones, whose values the node saves: position
+    # and detached tensor.
+    _leaves: Sequence[tuple[int, weakref.ref]] = ()
+    _sparse: Mapping[int, Tensor] = MappingProxyType({})
     _to_save = ()
     _dirty = ()
     _non_differentiable = ()
@@ -93,7 +97,7 @@ class FunctionCtx:
         if not self._leaves and not self._sparse:
             return found
         found = list(found)
-        for i, sparse in self._sparse:
+        for i, sparse in self._sparse.items():
             found[i] = sparse._with(found[i])
         for i, reference in self._leaves:
             own, saved = reference(), found[i]
@@ -250,7 +254,8 @@ def _unrecorded(out, is_input: bool, is_dirty: bool):
     return out
 
 
-def _is_sparse(tensor: Tensor) -> bool:
+def is_sparse(tensor: Tensor) -> bool:
+    """Return whether a tensor has one of the sparse layouts."""
     return tensor.layout is not LAYOUTS["strided"]
 
 
@@ -306,8 +311,8 @@ def _finish(cls, ctx, args, tensors, output, edges):
     ctx._output_meta = meta
     to_save = list(ctx._to_save)
     ctx._to_save = ()
-    ctx._sparse = [(i, t.detach()) for i, t in enumerate(to_save) if isinstance(t, Tensor) and _is_sparse(t)]
-    for i, _ in ctx._sparse:
+    ctx._sparse = {i: t.detach() for i, t in enumerate(to_save) if isinstance(t, Tensor) and is_sparse(t)}
+    for i in ctx._sparse:
         to_save[i] = to_save[i]._v
     _C.make_function_node(
         cls.__name__ + "Backward",
@@ -320,9 +325,10 @@ def _finish(cls, ctx, args, tensors, output, edges):
         edges,
     )
     ctx._outputs = [weakref.ref(t) for t in tracked if t is not None]
-    sparse = {i for i, _ in ctx._sparse}
     ctx._leaves = [
-        (i, weakref.ref(t)) for i, t in enumerate(to_save) if t is not None and t.is_leaf and i not in sparse
+        (i, weakref.ref(t))
+        for i, t in enumerate(to_save)
+        if t is not None and t.is_leaf and i not in ctx._sparse
     ]
     return outputs[0] if single else tuple(outputs)
 

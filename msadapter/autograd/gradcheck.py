@@ -12,11 +12,11 @@ import warnings
 
 from .. import ops
 from .._values.dtype import float64
-from .._values.layout import LAYOUTS
 from ..tensor import Tensor
 from . import forward_ad
 from ._functions import UndefinedGrad
 from ._passes import grad
+from .function import is_sparse
 from .grad_mode import enable_grad, no_grad
 
 __all__ = ["gradcheck", "gradgradcheck", "GradcheckError"]
@@ -45,12 +45,12 @@ def _reals(x: Tensor) -> Tensor:
 
 
 def _stored(x: Tensor) -> Tensor:
-    return x if x.layout is LAYOUTS["strided"] else x._v
+    return x._v if is_sparse(x) else x
 
 
 def _like(vector: Tensor, x: Tensor) -> Tensor:
     """Return a tensor like ``x`` from such a vector. This is the inverse of ``_reals``."""
-    if x.layout is not LAYOUTS["strided"]:
+    if is_sparse(x):
         return x._with(_like(vector, x._v))
     if not x.dtype.is_complex:
         return vector.to(x.dtype).reshape(x.shape)
@@ -279,7 +279,7 @@ def _run(
                 stacklevel=4,
             )
     outputs = check.outputs()
-    if any(o.layout is not LAYOUTS["strided"] for o in outputs):
+    if any(map(is_sparse, outputs)):
         raise ValueError(
             "Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn "
             "for gradcheck."

@@ -37,6 +37,16 @@ def numel(sizes) -> int:
     return n
 
 
+def is_dense(sizes, strides) -> bool:
+    """Return whether a tensor fills its memory without gaps and overlaps, in whatever order of dims."""
+    expected = 1
+    for step, size in sorted((step, size) for step, size in zip(strides, sizes, strict=True) if size != 1):
+        if step != expected:
+            return False
+        expected *= size
+    return True
+
+
 def contiguous_strides(sizes) -> list[int]:
     strides, step = [0] * len(sizes), 1
     for d in range(len(sizes) - 1, -1, -1):

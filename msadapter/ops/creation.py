@@ -10,7 +10,7 @@ from .._values.device import ACCELERATORS, META_TAG, default_device, resolve
 from .._values.dtype import ALL, cpp_name
 from .._values.layout import format_strides, permuted_strides
 from ._declare import _C, op, raw, raw_empty
-from ._geometry import contiguous_strides
+from ._geometry import contiguous_strides, is_dense
 
 # the options that every such function takes after its own arguments
 OPTIONS = (
@@ -105,21 +105,11 @@ def _format_strides(size, memory_format):
     return format_strides(size, memory_format._name if memory_format is not None else "contiguous_format")
 
 
-def _dense(tensor) -> bool:
-    pairs = sorted((st, s) for st, s in zip(tensor.stride(), tensor.shape, strict=True) if s != 1)
-    expected = 1
-    for stride, size in pairs:
-        if stride != expected:
-            return False
-        expected *= size
-    return True
-
-
 def _kept_strides(tensor):
     """Return the strides of an empty_like: those of a dense tensor, else dense strides in the same order of dims."""
     if tensor.numel() == 0 and _C.device_tag(tensor) not in (0, META_TAG):
         return None  # on an NPU, MindSpore refuses to write an empty tensor with strides of 0
-    if tensor.numel() == 0 or _dense(tensor):
+    if tensor.numel() == 0 or is_dense(tensor.shape, tensor.stride()):
         return tensor.stride()
     shape, strides = tensor.shape, tensor.stride()
     order = list(reversed(range(tensor.ndim)))  # from the innermost dim to the outermost

@@ -8,6 +8,7 @@ import warnings
 from .._values.device import resolve
 from .._values.dtype import cpp_name
 from ._declare import _C, composite, t
+from ._geometry import is_dense
 
 
 @composite("_inplace_from(Tensor self, Tensor result) -> Tensor", forms="f")
@@ -56,25 +57,15 @@ def _copy_one(result, out, dtypes):
         if out.numel() and dtypes != "creates":
             _warn_resized(out.shape, result.shape)
         out.resize_(result.shape)
-        if _orders_dims(result):
+        if not result.is_contiguous() and is_dense(
+            result.shape, result.stride()
+        ):  # its dims have another order
             _C.set_geometry(out, out, tuple(result.shape), result.stride(), out.storage_offset())
     _C.copy_into(out, result)
     _C.bump_version(out)
     if result.requires_grad:  # a new tensor, for which the program asked that
         out.requires_grad_()
     return out
-
-
-def _orders_dims(tensor) -> bool:
-    """Return whether a tensor fills its memory, in another order of dims than a contiguous one."""
-    if tensor.is_contiguous():
-        return False
-    expected = 1
-    for step, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
-        if size != 1 and step != expected:
-            return False
-        expected *= size
-    return True
 
 
 def _warn_resized(shape, needed) -> None:

@@ -220,19 +220,21 @@ def _pow_self_grad(g, self, exponent):
     return t.where(exponent == 0, t.zeros_like(g), g * conj(slope))
 
 
+def _keeps_zero(exponent):
+    """Where 0 ** exponent is constant nearby, so that its derivative is zero: for real exponents that are not negative."""
+    return (exponent.real >= 0) & (exponent.imag == 0) if exponent.is_complex() else exponent >= 0
+
+
 def _pow_exponent_grad(g, self, exponent, result):
-    number = isinstance(self, (int, float, complex))
-    # 0 ** y is constant for y > 0, so its derivative is zero
-    constant = (exponent.real >= 0) & (exponent.imag == 0) if exponent.is_complex() else exponent >= 0
-    if number:
+    if isinstance(self, (int, float, complex)):
         if self == 0:
-            return t.where(constant, t.zeros_like(g), g * conj(result * -math.inf))
+            return t.where(_keeps_zero(exponent), t.zeros_like(g), g * conj(result * -math.inf))
         # a negative real base has a logarithm if the powers are complex
         whole = isinstance(self, complex) or exponent.is_complex()
         log = cmath.log(self) if whole else math.log(self) if self > 0 else math.nan
         return g * conj(result * log)
     base = self.to(result.dtype) if result.is_complex() else self
-    return t.where((self == 0) & constant, t.zeros_like(g), g * conj(result * base.log()))
+    return t.where((self == 0) & _keeps_zero(exponent), t.zeros_like(g), g * conj(result * base.log()))
 
 
 op(

@@ -117,10 +117,9 @@ def _check_product(size, strides) -> None:
 
 def resize_as_(self, other, memory_format=None):
     """Give the tensor the sizes of another one, and with ``torch.preserve_format`` its order of dims in memory."""
-    self.resize_(other.shape)
     if memory_format is FORMATS["preserve_format"]:
         memory_format = suggested_format(other.shape, other.stride())
-    return self if memory_format is None else self.resize_(other.shape, memory_format=memory_format)
+    return self.resize_(other.shape, memory_format=memory_format)
 
 
 METHODS = {f.__name__: f for f in (set_, resize_, resize_as_)}

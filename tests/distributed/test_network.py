@@ -18,6 +18,7 @@ import pytest
 import msadapter.distributed as dist
 from msadapter.distributed import tcp_store
 from tests.distributed.ranks import PATIENCE, TORCHRUN, environment, left, torchrun
+from tests.ports import free_port
 
 GREETING = b"msadapter store 1\n"
 SECRET = "MSADAPTER_JOB_SECRET"
@@ -380,9 +381,7 @@ def two_launchers(tmp_path):
     jobs = []
 
     def run(options, secrets):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         for node, secret in enumerate(secrets):
             extra = {} if secret is None else {SECRET: secret}
             command = [*TORCHRUN, "--nnodes", 2, "--node-rank", node, "--master-port", port]

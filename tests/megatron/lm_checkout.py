@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import sysconfig
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import patches
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = Path(sys.executable)
@@ -86,17 +86,11 @@ def ruled_copy(checkout: Path, folder: Path) -> Path:
     return scratch_copy(folder / "rules", folder)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def environment(tree: Path, processes: int = 1, python: Path = PYTHON, **variables: str) -> dict[str, str]:
     """The environment variables with which the tree's scripts run here."""
     alone = {
         "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(_free_port()),
+        "MASTER_PORT": str(free_port()),
         "RANK": "0",
         "WORLD_SIZE": "1",
         "LOCAL_RANK": "0",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.ports import free_port
 
 from .catalogue import Program
 
@@ -44,7 +45,7 @@ class Side:
                 "-m",
                 "torch.distributed.run",
                 f"--nproc-per-node={program.ranks}",
-                f"--master-port={_free_port()}",
+                f"--master-port={free_port()}",
             ]
             return [*start, *launcher, script, *arguments]
         return [*start, script, *arguments]
@@ -70,12 +71,6 @@ class Run:
     numbers: list[float]
     seconds: float
     error: str
-
-
-def _free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return listening.getsockname()[1]
 
 
 def numbers_in(text: str, lines: str, without: str) -> list[float]:

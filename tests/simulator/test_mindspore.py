@@ -1,7 +1,6 @@
 """MindSpore's own Ascend plugin, unmodified, on the simulated NPU."""
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from msadapter._host import simulator
+from tests.ports import free_port
 
 JOBS = Path(__file__).parent / "jobs"
 ROOT = Path(__file__).parents[2]
@@ -46,11 +46,8 @@ def test_operators_gradients_and_streams(home, tmp_path):
 
 @pytest.mark.slow
 def test_collectives_of_two_processes(home, tmp_path):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     run(
-        home, "-m", "mindspore.parallel.cluster.run", "--worker_num=2", "--local_worker_num=2", f"--master_port={port}",
+        home, "-m", "mindspore.parallel.cluster.run", "--worker_num=2", "--local_worker_num=2", f"--master_port={free_port()}",
         f"--log_dir={tmp_path}/log", "--join=True", JOBS / "collectives.py", cwd=tmp_path,
     )  # fmt: skip
     logs = "".join(path.read_text() for path in (tmp_path / "log").glob("worker_*.log"))

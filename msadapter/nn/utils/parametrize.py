@@ -260,13 +260,14 @@ def _append(module, tensor_name, parametrization, unsafe):
     result = parametrization(value)
     if not isinstance(result, Tensor):
         raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
-    for what in ("dtype", "shape"):
-        if getattr(result, what) != getattr(value, what):
-            raise ValueError(
-                f"Registering a parametrization may not change the {what} of the tensor, unless the "
-                f"`unsafe` flag is enabled.\nmodule.{tensor_name}.{what}: {getattr(value, what)}\n"
-                f"parametrization(module.{tensor_name}).{what}: {getattr(result, what)}"
-            )
+    given = f"module.{tensor_name}"
+    _check_same(
+        value,
+        result,
+        "Registering a parametrization may not change the {what} of the tensor",
+        given,
+        f"parametrization({given}).",
+    )
     if hasattr(parametrization, "right_inverse"):
         implemented = True
         try:
@@ -278,15 +279,21 @@ def _append(module, tensor_name, parametrization, unsafe):
                 raise ValueError(
                     f"parametrization.right_inverse must return a tensor. Got: {type(original).__name__}"
                 )
-            for what in ("dtype", "shape"):
-                if getattr(original, what) != getattr(value, what):
-                    raise ValueError(
-                        f"The tensor returned by parametrization.right_inverse must have the same {what} as "
-                        f"module.{tensor_name}, unless the `unsafe` flag is enabled.\n"
-                        f"module.{tensor_name}.{what}: {getattr(value, what)}\n"
-                        f"returned {what}: {getattr(original, what)}"
-                    )
+            rule = (
+                f"The tensor returned by parametrization.right_inverse must have the same {{what}} as {given}"
+            )
+            _check_same(value, original, rule, given, "returned ")
     chain.append(parametrization)
+
+
+def _check_same(value, other, rule: str, given: str, computed: str) -> None:
+    """ValueError with PyTorch's words unless two tensors have the same dtype and shape."""
+    for what in ("dtype", "shape"):
+        if getattr(other, what) != getattr(value, what):
+            raise ValueError(
+                f"{rule.format(what=what)}, unless the `unsafe` flag is enabled.\n"
+                f"{given}.{what}: {getattr(value, what)}\n{computed}{what}: {getattr(other, what)}"
+            )
 
 
 def is_parametrized(module, tensor_name=None):
