@@ -12,7 +12,6 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from ..training.lines import last_errors
 from ..upstream import trees as upstream_trees
 from ..upstream.trees import LLM
 from . import digest_program, forward, megatron_program, weights
+from .tools import tool_for
 from .work import ProofError, copy_beside
 
 if TYPE_CHECKING:
@@ -36,32 +36,6 @@ if TYPE_CHECKING:
 LATEST = "latest_checkpointed_iteration.txt"
 
 
-@dataclass(frozen=True)
-class Tool:
-    """A converter of MindSpeed-LLM: its program, its name of the kind of model, and further flags."""
-
-    program: str
-    name: str
-    flags: tuple[str, ...] = ()
-
-    @property
-    def builds_models(self) -> bool:
-        """The older program builds the models of both sides; the newer one works on tensors alone."""
-        return self.program == "convert_ckpt.py"
-
-
-# The field model_type of config.json -> the tool. A conversion that a tool does wrongly is refused when it is made. So far the
-# row of qwen2 has been run whole; tests/toolkit/conversion/test_upstream.py has rows for the others but Gemma's.
-TOOLS = {
-    "llama": Tool("convert_ckpt.py", "llama2"),
-    "mistral": Tool("convert_ckpt.py", "llama2"),
-    "qwen2": Tool("convert_ckpt.py", "llama2", ("--add-qkv-bias",)),
-    "mixtral": Tool("convert_ckpt.py", "mixtral"),
-    "gemma": Tool("convert_ckpt.py", "gemma"),
-    "gemma2": Tool("convert_ckpt.py", "gemma2", ("--post-norm",)),
-    "qwen3": Tool("convert_ckpt_v2.py", "qwen3"),
-    "qwen3_moe": Tool("convert_ckpt_v2.py", "qwen3-moe"),
-}
 _OUTPUT = "lm_head.weight"
 _TIED = {"gemma": True, "gemma2": True}  # transformers' defaults, where config.json says nothing
 _DTYPES = {"F32": "fp32", "BF16": "bf16", "F16": "fp16"}
@@ -86,17 +60,12 @@ class Job:
     def __init__(self, document: Document, keys: Convert, model: Path, work: Path) -> None:
         self.document, self.work, self.model, self.keys = document, work, model, keys
         self.facts = _facts(model)
-        kind = str(self.facts.get("model_type"))
-        if kind not in TOOLS:
-            raise UserError(
-                f"{model / 'config.json'}: model_type is {kind}; there are converters for {', '.join(sorted(TOOLS))}"
-            )
-        self.tool = TOOLS[kind]
         self.settings = _settings(document)
         self.trees = upstream_trees.find(self.settings.run.trees)
         if self.trees.upstream != LLM:
             raise document.error("run.trees", f"the converters are those of {LLM}: bash auto_convert.sh llm")
         _check_geometry(self.settings, self.facts, model)
+        self.tool = tool_for(self.trees, self.facts, model / "config.json")
 
     @property
     def layout(self) -> str:
@@ -205,6 +174,9 @@ class Job:
         program = [self.trees.program("pretrain_gpt.py")]
         command = megatron.loading_command(self.settings, self.trees, program, source, entries)
         self.run(command.words, self.settings.run.processes, "reading torch_dist", command.variables)
+        # Weights alone are the beginning of a training for Megatron, so it numbers them 0, which it then does not read.
+        _latest(made / "torch").rename(made / "torch" / "iter_0000001")
+        (made / "torch" / LATEST).write_text("1", encoding="utf-8")
         return made / "torch"
 
     def digests(self, checkpoint: Path) -> dict[str, Any]:

@@ -97,6 +97,9 @@ def command(settings: Settings, folder: Path, resumed: bool = False) -> Command:
     if tuned and trees.upstream != LLM:
         message = f"{settings.run.task} needs MindSpeed-LLM, but the trees have Megatron-LM alone: bash auto_convert.sh llm"
         raise settings.document.error("run.task", message)
+    if settings.save.interval is not None and settings.save.format != "torch" and trees.only_torch():
+        message = f"is {settings.save.format}, but {trees.programs} writes torch whatever it is told: use MindSpeed-LLM 26.1.0"
+        raise settings.document.error("save.format", message)
     program = "posttrain_gpt.py" if tuned else "pretrain_gpt.py"
     flags = upstream_flags.read(trees, program)
     words = _flag_words(settings, trees, flags, folder, resumed)

@@ -46,6 +46,11 @@ class Trees:
             raise UserError(f"{self.programs} has no {name}: {_CONVERT}")
         return script
 
+    def only_torch(self) -> bool:
+        """True if the programs overwrite --ckpt-format by torch without a word, as MindSpeed-LLM 2.3.0 does."""
+        source = self.programs / "mindspeed_llm" / "training" / "arguments.py"
+        return source.is_file() and "args.ckpt_format = 'torch'" in source.read_text(encoding="utf-8")
+
     def environment(self, device: str, processes: int) -> dict[str, str]:
         """The variables that upstream's programs need, without those of the caller."""
         outside = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]

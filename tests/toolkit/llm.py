@@ -1,4 +1,4 @@
-"""MindSpeed-LLM's trees as auto_convert.sh lays them out, from checkouts that variables name."""
+"""MindSpeed-LLM's trees as auto_convert.sh lays them out."""
 
 from __future__ import annotations
 
@@ -7,28 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from megatron_ms.convert import packages, sources
-from tests.conftest import ROOT
-
-_TREES = {
-    "MindSpeed-LLM": "MSADAPTER_MINDSPEED_LLM",
-    "MindSpeed": "MSADAPTER_MINDSPEED",
-    "Megatron-LM": "MSADAPTER_MEGATRON",
-}
+from megatron_ms.upstream import trees
 
 
-def laid_out(folder: Path) -> Path:
-    """A folder with links to the checkouts of MindSpeed-LLM 2.3.0, beside the packages that its tools import."""
-    release = sources.release_of("llm", "2.3.0")
-    home = folder / f"llm-{release.number}"
-    home.mkdir(parents=True)
-    for name, variable in _TREES.items():
-        if not os.environ.get(variable):
-            pytest.skip(f"needs a checkout of {name}: set {variable} to its path")
-        (home / name).symlink_to(Path(os.environ[variable]).resolve())
-    build = Path(os.environ.get("MSADAPTER_BUILD", ROOT / "build"))
-    held = Path(os.environ.get("MSADAPTER_LLM_PACKAGES", packages.folder_of(build, release)))
-    if not (held / "transformers").is_dir():
-        pytest.skip(f"needs the packages of {home.name} in {held}, or where MSADAPTER_LLM_PACKAGES says")
-    packages.folder_of(folder, release).symlink_to(held.resolve())
-    return home
+def laid_out() -> Path:
+    """The folder that `auto_convert.sh llm` wrote, such as build/llm, beside the packages that its tools import."""
+    named = os.environ.get("MSADAPTER_LLM")
+    if not named:
+        pytest.skip("needs MindSpeed-LLM: set MSADAPTER_LLM to the folder that auto_convert.sh llm wrote")
+    found = trees.find(named)
+    assert any(path.name.startswith("packages-") for path in found.paths), (
+        f"{named} has no packages beside it"
+    )
+    return Path(named).resolve()

@@ -10,10 +10,11 @@ import numpy
 import pytest
 
 from megatron_ms import commands, config
-from megatron_ms.conversion import forward, upstream, weights
+from megatron_ms.conversion import forward, tools, upstream, weights
 from megatron_ms.errors import UserError
 from megatron_ms.models import levels
 from megatron_ms.models.toys import TOYS
+from megatron_ms.upstream import trees as upstream_trees
 from tests.toolkit import fake_upstream
 from tests.toolkit.llm import laid_out
 
@@ -31,8 +32,8 @@ ROWS = [
 
 
 @pytest.fixture(scope="module")
-def trees(tmp_path_factory) -> Path:
-    return laid_out(tmp_path_factory.mktemp("trees") / "build")
+def trees() -> Path:
+    return laid_out()
 
 
 @pytest.mark.slow
@@ -62,6 +63,7 @@ def place(tmp_path, monkeypatch) -> Path:
     named = [str(tree) for tree in fake_upstream.make_llm(tmp_path / "trees")]
     text = f"recipe: qwen2.5-0.5b\nrun: {{trees: {json.dumps(named)}}}\ndataset: {{sequence_length: 64}}\n"
     (tmp_path / "convert.yaml").write_text(f"{text}convert: {{source: model, output: there, to: megatron}}\n")
+    (tmp_path / "trees/llm/convert_ckpt.py").write_text("raise ValueError('a converter was started')\n")
     TOYS["Qwen2.5"].make(tmp_path / "model")
     return tmp_path
 
@@ -81,7 +83,7 @@ def test_what_does_not_fit_is_named(place, capsys) -> None:
         ([*toy, "parallel.tensor=3"], "8 heads is not divisible by tensor 3"),
         ([*toy, "parallel.context=2"], "parallel.context: a checkpoint does not depend on it"),
         ([*toy, "convert.source=strange"], "needs code of its own (auto_map), which is never run"),
-        ([*toy, "convert.source=other"], "model_type is gpt2; there are converters for gemma"),
+        ([*toy, "convert.source=other"], "model_type is gpt2; there are converters for deepseek_v3, gemma"),
         (
             [*toy, f"run.trees=[{place / 'trees/megatron-lm/megatron'}]"],
             "the converters are those of MindSpeed-LLM",
@@ -128,6 +130,33 @@ def test_a_converter_that_fails_or_is_wrong(place, capsys) -> None:
     assert commands.main(words) == 1
     assert "converted there and back: model.norm.weight is missing" in capsys.readouterr().err
     assert not list(place.glob(".there*")) and not (place / "there").exists()
+
+
+def test_the_newer_converter_is_taken_where_it_knows_the_model(place) -> None:
+    """The kinds are read from the program; one without a list is believed to know all."""
+    trees = upstream_trees.find(
+        [str(place / "trees" / name) for name in ("llm", "mindspeed", "megatron-lm/megatron")]
+    )
+    older, newer = (trees.programs / name for name in ("convert_ckpt.py", "convert_ckpt_v2.py"))
+    declared = "parser.add_argument('--model-type-hf', type=str, choices=[{}])\n"
+    older.write_text(declared.format("'llama2', 'mixtral'"))
+    newer.write_text(declared.format("'qwen25', 'glm45', 'glm45-air'"))
+    for facts, program, name in (
+        ({"model_type": "qwen2"}, "convert_ckpt_v2.py", "qwen25"),
+        ({"model_type": "llama"}, "convert_ckpt.py", "llama2"),
+        ({"model_type": "mixtral"}, "convert_ckpt.py", "mixtral"),
+        ({"model_type": "glm4_moe", "use_qk_norm": True}, "convert_ckpt_v2.py", "glm45"),
+        ({"model_type": "glm4_moe"}, "convert_ckpt_v2.py", "glm45-air"),
+    ):
+        found = tools.tool_for(trees, facts, place / "config.json")
+        assert (found.program, found.name) == (program, name)
+    newer.write_text(declared.format("'qwen3'"))
+    found = tools.tool_for(trees, {"model_type": "qwen2"}, place / "config.json")
+    assert (found.program, found.name, found.flags) == ("convert_ckpt.py", "llama2", ("--add-qkv-bias",))
+    with pytest.raises(
+        UserError, match="config.json: model_type is gemma, which needs gemma in convert_ckpt.py"
+    ):
+        tools.tool_for(trees, {"model_type": "gemma"}, place / "config.json")
 
 
 def test_config_json_for_older_readers() -> None:

@@ -19,8 +19,8 @@ QWEN = TOYS["Qwen2.5"]
 
 
 @pytest.fixture(scope="module")
-def trees(tmp_path_factory) -> Path:
-    return laid_out(tmp_path_factory.mktemp("trees") / "build")
+def trees() -> Path:
+    return laid_out()
 
 
 @pytest.fixture(scope="module")

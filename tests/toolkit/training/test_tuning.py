@@ -95,3 +95,30 @@ def test_wrong_input(line, capsys, words, message) -> None:
 def test_trees_that_are_missing(line, shared, capsys) -> None:
     assert commands.main(["train", "toy.yaml", f"run.trees=[{shared}/llm]"]) == 2
     assert "MindSpeed-LLM also needs a tree of MindSpeed and of Megatron-LM" in capsys.readouterr().err
+
+
+def test_a_format_that_upstream_ignores_is_refused(tmp_path, monkeypatch, capsys) -> None:
+    """MindSpeed-LLM 2.3.0 writes torch whatever it is told; the message names the key."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    trees = fake_upstream.make_llm(tmp_path / "trees")
+    (tmp_path / "toy.yaml").write_text(FILE.format(trees=", ".join(map(str, trees))))
+    (tmp_path / "tokenizer").mkdir()
+    for ending in (".bin", ".idx"):
+        (tmp_path / f"text{ending}").write_text("")
+    words = [
+        "train",
+        "toy.yaml",
+        "--print-command",
+        "dataset.path=text",
+        "dataset.tokenizer=tokenizer",
+        "save.interval=2",
+    ]
+    assert commands.main([*words, "save.format=torch_dist"]) == 0
+    assert "--ckpt-format torch_dist" in capsys.readouterr().out
+    source = trees[0] / "mindspeed_llm" / "training" / "arguments.py"
+    source.parent.mkdir()
+    source.write_text("args.ckpt_format = 'torch'\n")
+    assert commands.main([*words, "save.format=torch_dist"]) == 2
+    assert "save.format: is torch_dist, but " in capsys.readouterr().err
+    assert commands.main(words) == 0
