@@ -1,6 +1,7 @@
 """torch.autograd.gradcheck: compare gradients with finite differences.
 
-A complex number counts as a pair of real numbers, so all Jacobians that are compared are real.
+A complex number counts as a pair of real numbers, so all Jacobians that are compared are real. They are float64 on the
+CPU whatever the device of the inputs, because an accelerator may not compute in float64.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ def _continuous(x) -> bool:
 
 
 def _reals(x: Tensor) -> Tensor:
-    """Return the numbers of a tensor as a float64 vector. A complex number gives real and imaginary part.
+    """Return the numbers of a tensor as a float64 vector on the CPU. A complex number gives real and imaginary part.
 
     Those of a sparse tensor are its stored values.
     """
     x = _stored(x).detach()
     x = ops.view_as_real(x.contiguous()) if x.dtype.is_complex else x
-    return x.reshape(-1).to(float64)
+    return x.reshape(-1).to("cpu", float64)
 
 
 def _stored(x: Tensor) -> Tensor:
@@ -53,8 +54,8 @@ def _like(vector: Tensor, x: Tensor) -> Tensor:
     if is_sparse(x):
         return x._with(_like(vector, x._v))
     if not x.dtype.is_complex:
-        return vector.to(x.dtype).reshape(x.shape)
-    return ops.view_as_complex(vector.to(x.dtype.to_real()).reshape([*x.shape, 2]))
+        return vector.to(x.device, x.dtype).reshape(x.shape)
+    return ops.view_as_complex(vector.to(x.device, x.dtype.to_real()).reshape([*x.shape, 2]))
 
 
 def _moved(func, inputs, index: int, direction) -> list[Tensor]:
@@ -83,7 +84,7 @@ def _slopes(func, inputs, index: int, direction: Tensor, eps: float) -> list[Ten
 
 def _units(n: int):
     for i in range(n):
-        unit = ops.zeros(n, dtype=float64)
+        unit = ops.zeros(n, dtype=float64, device="cpu")
         unit[i] = 1.0
         yield unit
 
@@ -129,7 +130,9 @@ class _Check:
             if rows:
                 made.append([ops.stack(column) for column in zip(*rows, strict=True)])
             else:  # an input without numbers
-                made.append([ops.zeros(0, _reals(o).numel(), dtype=float64) for o in self.outputs()])
+                made.append(
+                    [ops.zeros(0, _reals(o).numel(), dtype=float64, device="cpu") for o in self.outputs()]
+                )
         return made
 
     def flat(self) -> None:
@@ -158,10 +161,10 @@ class _Check:
         for o, output in enumerate(outputs):
             if not output.requires_grad:
                 continue
-            vector = ops.rand(_reals(output).numel(), dtype=float64) + 0.1
+            vector = ops.rand(_reals(output).numel(), dtype=float64, device="cpu") + 0.1
             found, again = _back(output, self.wanted, vector), _back(output, self.wanted, vector)
             for j, i in enumerate(self.places):
-                direction = ops.rand(_reals(self.inputs[i]).numel(), dtype=float64)
+                direction = ops.rand(_reals(self.inputs[i]).numel(), dtype=float64, device="cpu")
                 size = direction.norm()
                 direction = direction / size if bool(size) else direction
                 there = (_slopes(self.func, self.inputs, i, direction, self.eps)[o] * vector).sum()
@@ -175,7 +178,7 @@ class _Check:
         for place, i in enumerate(self.places):
             count = _reals(self.inputs[i]).numel()
             if fast and count:
-                direction = ops.rand(count, dtype=float64)
+                direction = ops.rand(count, dtype=float64, device="cpu")
                 self.compare_tangents(i, direction, _slopes(self.func, self.inputs, i, direction, self.eps))
                 continue
             for row, unit in enumerate(_units(count)):

@@ -517,6 +517,39 @@ def checks_of_second_derivatives_with_options(torch):
     return found
 
 
+def gradient_checks_beside_another_default_device(torch):
+    """What a check makes for itself is on the device of the inputs, not on the default device."""
+
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    double, found = torch.float64, []
+    x = _leaf(torch, 0.5, -1.5, dtype=double)
+    z = torch.tensor([0.5 + 1j], dtype=torch.complex128, requires_grad=True)
+    empty = torch.zeros(0, dtype=double, requires_grad=True)
+    with torch.device("meta"):
+        for fast in (False, True):
+            for forward in (False, True):
+                options = {"fast_mode": fast, "raise_exception": False}
+                for function, inputs in (
+                    (lambda v: v.sin() * v, (x,)),
+                    (lambda v, e: (v * v, e * 2), (z, empty)),
+                ):
+                    told = torch.autograd.gradcheck(function, inputs, check_forward_ad=forward, **options)
+                    again = torch.autograd.gradgradcheck(
+                        function, inputs, check_fwd_over_rev=forward, **options
+                    )
+                    found.append((told, again))
+            found.append(torch.autograd.gradcheck(Wrong.apply, (x,), **options))
+    return found
+
+
 def refused_options_of_gradient_checks(torch):
     check, x = torch.autograd.gradcheck, _leaf(torch, 0.5, dtype=torch.float64)
     return [
