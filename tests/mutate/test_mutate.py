@@ -99,6 +99,13 @@ def test_selection_names_folders_that_exist():
         folders_of("setup.py")
 
 
+def test_tests_run_file_by_file():
+    """A file whose fixtures are slow comes last, with all its tests, however fast they are."""
+    seconds = {"slow.py::a": 9.0, "slow.py::b": 0.1, "fast.py::b": 2.0, "fast.py::a": 1.0, "fast.py::c": 7.0}
+    wanted = ["fast.py::b", "fast.py::a", "slow.py::a", "slow.py::b"]
+    assert tool.in_order(set(wanted), seconds) == wanted
+
+
 def test_survivors_are_told(tmp_path, monkeypatch, capsys):
     """A small project with a tested and an untested function, and one change of each kind."""
     here = Path(tool.__file__).parent
