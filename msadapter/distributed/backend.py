@@ -54,7 +54,7 @@ class SingleProcess:
 
     def allgather(self, outputs, tensor) -> Work:
         """outputs[i] = the tensor of process i."""
-        return _copied(outputs[:1], [tensor])
+        return _copied(outputs, [tensor])
 
     def allgather_into(self, output, tensor) -> Work:
         """output = the tensors of all processes, concatenated."""
@@ -62,15 +62,15 @@ class SingleProcess:
 
     def gather(self, outputs, tensor, root: int) -> Work:
         """On `root`: outputs[i] = the tensor of process i."""
-        return _copied(outputs[:1], [tensor])
+        return _copied(outputs, [tensor])
 
     def scatter(self, output, inputs, root: int) -> Work:
         """output = root's inputs[this rank]."""
-        return _copied([output], inputs[:1])
+        return _copied([output], inputs)
 
     def reduce_scatter(self, output, inputs, op) -> Work:
         """output = inputs[this rank], reduced over the group."""
-        work = _copied([output], inputs[:1])
+        work = _copied([output], inputs)
         _premultiply(output, op)
         return work
 
@@ -80,7 +80,7 @@ class SingleProcess:
 
     def alltoall(self, outputs, inputs) -> Work:
         """outputs[i] = process i's inputs[this rank]."""
-        return _copied(outputs[:1], inputs[:1])
+        return _copied(outputs, inputs)
 
     def alltoall_single(self, output, tensor, output_sizes, input_sizes) -> Work:
         """The same as alltoall, with parts of one tensor along dimension 0."""

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 from ..tensor import Tensor
 from . import debug
-from .process_group import default_group, resolve, world
+from .process_group import check_length, default_group, resolve, world
 from .reduce_op import ReduceOp
 from .setup import get_group_rank, not_in_group
 from .work import Together
@@ -103,16 +103,9 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
     if not_in_group(group, "all_gather"):
         return None
     pg = resolve(group)
-    _check_length(tensor_list, pg.size(), "all_gather: the output list")
+    check_length(tensor_list, pg.size(), "all_gather: the output list")
     _check_dtypes(tensor, tensor_list)
     return _done(pg._backend.allgather(tensor_list, tensor), async_op, group)
-
-
-def _check_length(tensors, size, what):
-    if len(tensors) != size:
-        raise ValueError(
-            f"{what} must hold one tensor for each of the {size} processes, but got {len(tensors)}"
-        )
 
 
 def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
@@ -137,6 +130,13 @@ def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, asy
     if not_in_group(group, "all_gather_coalesced"):
         return None
     pg = resolve(group)
+    check_length(output_tensor_lists, pg.size(), "all_gather_coalesced: output_tensor_lists", "list")
+    for outputs in output_tensor_lists:
+        if len(outputs) != len(input_tensor_list):
+            raise ValueError(
+                f"all_gather_coalesced: a list of outputs holds {len(outputs)} tensors, but there are "
+                f"{len(input_tensor_list)} inputs"
+            )
     works = [
         pg._backend.allgather([outputs[j] for outputs in output_tensor_lists], tensor)
         for j, tensor in enumerate(input_tensor_list)
@@ -155,7 +155,7 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
         if not gather_list:
             raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
         _check_list(gather_list, "gather_list")
-        _check_length(gather_list, pg.size(), "gather: gather_list")
+        check_length(gather_list, pg.size(), "gather: gather_list")
         _check_dtypes(tensor, gather_list)
     elif gather_list:
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
@@ -173,7 +173,7 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
         if not scatter_list:
             raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
         _check_list(scatter_list, "scatter_list")
-        _check_length(scatter_list, pg.size(), "scatter: scatter_list")
+        check_length(scatter_list, pg.size(), "scatter: scatter_list")
         _check_dtypes(tensor, scatter_list)
     elif scatter_list:
         raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
@@ -186,7 +186,7 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
     _check_list(input_list, "input_list")
     if not_in_group(group, "reduce_scatter"):
         return None
-    _check_length(input_list, resolve(group).size(), "reduce_scatter: input_list")
+    check_length(input_list, resolve(group).size(), "reduce_scatter: input_list")
     _check_dtypes(output, input_list)
     own = input_list[resolve(group).rank()]
     if own.numel() != output.numel():
@@ -219,8 +219,8 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
     _check_list(input_tensor_list, "input_tensor_list")
     if not_in_group(group, "all_to_all"):
         return None
-    for tensors in (output_tensor_list, input_tensor_list):
-        _check_length(tensors, resolve(group).size(), "all_to_all: a list")
+    for tensors in (input_tensor_list, output_tensor_list):
+        check_length(tensors, resolve(group).size(), "all_to_all: a list")
         _check_dtypes(input_tensor_list[0], tensors)
     return _done(
         resolve(group)._backend.alltoall(list(output_tensor_list), list(input_tensor_list)), async_op, group

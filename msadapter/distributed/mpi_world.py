@@ -180,6 +180,7 @@ class _Job:
         if not self.mpi.Is_initialized():
             self.mpi.Init_thread(self.mpi.THREAD_MULTIPLE)
             self.pid = os.getpid()
+            self._forget_segments()
             atexit.register(self.finalize)
         self.name = self.mpi.COMM_WORLD.bcast(uuid.uuid4().hex, root=0)
 

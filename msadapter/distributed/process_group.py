@@ -10,6 +10,14 @@ default_pg_timeout = timedelta(minutes=30)
 default_pg_nccl_timeout = timedelta(minutes=10)
 
 
+def check_length(values, size: int, what: str, kind: str = "tensor") -> None:
+    """Raise ValueError unless there is one value for each process."""
+    if len(values) != size:
+        raise ValueError(
+            f"{what} must hold one {kind} for each of the {size} processes, but got {len(values)}"
+        )
+
+
 class Backend(str):
     """The name of a backend in lower case: Backend('NCCL') == 'nccl'."""
 
@@ -137,6 +145,8 @@ class ProcessGroup:
         return together([self._backend.broadcast(t, getattr(opts, "rootRank", root)) for t in tensors])
 
     def allgather(self, output_lists, inputs, opts=None) -> Work:
+        for outputs in output_lists:
+            check_length(outputs, self.size(), "ProcessGroup.allgather: a list of outputs")
         return together([self._backend.allgather(o, i) for o, i in zip(output_lists, inputs, strict=True)])
 
     def _allgather_base(self, output, tensor, opts=None) -> Work:

@@ -199,6 +199,7 @@ MORE_OPERATORS = {
     "index_copy": (lambda a, b: a.index_copy(-1, like(a, [4, 0]), b), (5, 6), (5, 2)),
     "index_fill": (lambda a: a.index_fill(0, like(a, [4, 0]), 2.5), (5, 6)),
     "index_select": (lambda a: a.index_select(-1, like(a, [4, 0, 0])), (5, 6)),
+    "index_select_vector": (lambda a: a.index_select(-1, like(a, [4, 0, 0])), (5,)),
     "index_select_first": (lambda a: a.index_select(0, like(a, [4, 0, 0])), (5, 6)),
     "mse_none": (lambda a, b: F.mse_loss(a, b, reduction="none"), (4, 6), (4, 6)),
     "mse_sum": (lambda a, b: F.mse_loss(a, b, reduction="sum"), (4, 6), (4, 6)),

@@ -42,6 +42,8 @@ def test_a_rank_that_is_last_still_finds_the_store(tmp_path, late):
     """Rank 0 keeps the store, and is at its end long before the other. So it must not stop answering."""
     text = (
         "t = torch.ones(3)\ndist.all_reduce(t)\ndist.broadcast(t, 0)\n"
+        "named = [x for x in open('/proc/self/maps') if '/mpich_shm_' in x and '(deleted)' not in x]\n"
+        "assert not named, named\n"  # a job that is killed would leave it
         f"if rank == {late}: time.sleep(1)\n"
         "dist.destroy_process_group()\nos.write(1, f'{rank} {t.tolist()}\\n'.encode())\n"
     )

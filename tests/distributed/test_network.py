@@ -165,6 +165,14 @@ def test_a_wait_without_end_is_possible(store):
     assert waiting.get("late") == b"1"
 
 
+def test_the_time_to_connect_does_not_limit_what_is_asked_later(store):
+    served = store()
+    other = dist.TCPStore("127.0.0.1", served.port, timeout=timedelta(seconds=1))
+    other.set_timeout(SOON)
+    threading.Timer(1.5, served.set, ("late", b"1")).start()
+    assert other.get("late") == b"1"
+
+
 def test_values_have_a_limit_that_is_named(store):
     served = store()
     with pytest.raises(

@@ -58,6 +58,15 @@ def test_local_tensors_and_their_checks(world):
     assert d.grad.placements == (S1,)
     with pytest.raises(TypeError, match="data has to be a DTensor"):
         d.data = x
+    other = d.detach().clone()
+    for new in (
+        torch.ones(4, 2),
+        torch.ones(4, 2, dtype=torch.float64),
+        torch.zeros(4, 2, dtype=torch.float64),
+    ):
+        other.data = distribute_tensor(new, world, [R])
+        assert other.shape == (4, 2) and other.size(0) == 4 and other.placements == (R,)
+        assert other.dtype is new.dtype and torch.equal(other.full_tensor(), new)
     with pytest.raises(RuntimeError, match="implicitly created only for scalar"):
         (d * 2).backward()
     (d * 2).backward(distribute_tensor(torch.full((3, 2), 3.0), world, [R]))

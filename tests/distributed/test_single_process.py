@@ -99,6 +99,28 @@ def test_wrong_arguments(job, call, error):
         call(torch.arange(4.0))
 
 
+@pytest.mark.parametrize("count", [0, 2])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t, some: dist.all_gather(some, t),
+        lambda t, some: dist.gather(t, some or ()),
+        lambda t, some: dist.scatter(t, some or ()),
+        lambda t, some: dist.reduce_scatter(t, some),
+        lambda t, some: dist.all_to_all([t], some),
+        lambda t, some: dist.all_to_all(some, [t]),
+        lambda t, some: dist.all_gather_coalesced([[x] for x in some], [t]),
+        lambda t, some: dist.all_gather_coalesced([some], [t]),
+        lambda t, some: dist.group.WORLD.allgather([some], [t]),
+    ],
+)
+def test_lists_of_another_length_than_the_group(job, call, count):
+    t = torch.arange(4.0)
+    with pytest.raises(ValueError, match="for each of the 1 proc|must be specified|but there are 1 inputs"):
+        call(t, [torch.zeros(4) for _ in range(count)])
+    assert t.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
 def test_methods_of_groups_take_tensors_or_lists(job):
     group = dist.group.WORLD
     for given in (torch.arange(3.0), [torch.arange(3.0), torch.ones(2)], (torch.ones(1),)):

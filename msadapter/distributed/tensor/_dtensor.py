@@ -271,7 +271,10 @@ class DTensor(Tensor):
             raise TypeError(f"Variable data has to be a DTensor, but got {type(other).__name__}")
         self._local_tensor.data = other._local_tensor
         if other.shape != self.shape or other.dtype is not self.dtype:
-            _C.set_data(self, _shell(other._spec.tensor_meta, Tensor))
+            meta = other._spec.tensor_meta
+            # not a _shell, because MindSpore compares the new shape with the size of the memory
+            made = ops.empty_strided(tuple(meta.shape), tuple(meta.stride), dtype=meta.dtype, device="meta")
+            _C.set_data(self, made)
         self.__dict__["_spec"] = other._spec
 
     # ---------------------------------------------------------------- conversion

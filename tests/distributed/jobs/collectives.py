@@ -450,6 +450,13 @@ def check_barriers(rank, size):
     dist.monitored_barrier()
 
 
+def check_the_shared_memory_of_a_job_has_no_name(rank, size):
+    """So nothing of it is left if the job is killed."""
+    with open("/proc/self/maps") as maps:
+        mapped = [line for line in maps if "/mpich_shm_" in line]
+    assert mapped and all(line.rstrip().endswith("(deleted)") for line in mapped), mapped
+
+
 def check_refusals(rank, size):
     with raises(ValueError, "output tensor size must be equal to world_size times input tensor size"):
         dist.all_gather_into_tensor(torch.zeros(size + 1), torch.zeros(1))
