@@ -70,7 +70,12 @@ class Toy:
         folder.mkdir(parents=True, exist_ok=True)
 
     def run(
-        self, *words: str, fault: dict[str, Any] | None = None, processes: int = 2, name: str = "run"
+        self,
+        *words: str,
+        fault: dict[str, Any] | None = None,
+        processes: int = 2,
+        name: str = "run",
+        patience: float = PATIENCE,
     ) -> Run:
         """Trains with KEY=VALUE and a fault. A second run of the same name begins in another folder."""
         content = {
@@ -87,7 +92,7 @@ class Toy:
             cwd=tools.ROOT,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=patience,
         )
         found = folders.runs(self.folder, name)
         assert found, done.stdout + done.stderr
