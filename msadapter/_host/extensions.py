@@ -117,6 +117,11 @@ symbolic_tracer = _point(
     "symbolic_tracer",
     "The class that records a pickled GraphModule again. By torch.fx.",
 )
+abort_communication = _point(
+    "abort_communication",
+    "Called with a reason by torch.npu.stop_device; collectives that this process waits for, and later ones, are errors. "
+    "By torch.distributed.",
+)
 mutation_of_saved = _point(
     "mutation_of_saved",
     "The context manager of torch.autograd.graph.allow_mutation_on_saved_tensors. By torch.utils.",

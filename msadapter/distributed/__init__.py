@@ -3,6 +3,7 @@
 import importlib
 from enum import Enum
 
+from .aborting import reinit_process_group
 from .collectives import _broadcast_coalesced
 from .device_mesh import DeviceMesh, init_device_mesh
 from .distributed_c10d import *  # noqa: F403

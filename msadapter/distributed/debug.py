@@ -10,6 +10,7 @@ from .work import Work
 
 # collectives whose tensors must have equal shapes on all ranks
 _SAME_SHAPE = ("allreduce", "reduce", "broadcast", "allgather_into", "reduce_scatter_into")
+_SLICE = 0.5  # seconds between two looks whether a group was aborted
 _CHECKED = (
     *_SAME_SHAPE,
     "allgather",
@@ -96,6 +97,20 @@ class Checked:
         parts += [f"Argument={a!r}" for a in arguments if not isinstance(a, list) and not hasattr(a, "dtype")]
         return f"CollectiveFingerPrint({', '.join(parts)})"
 
+    def _wait(self, keys, name):
+        """Waits until all ranks have told. RuntimeError if the group is aborted meanwhile."""
+        end = time.monotonic() + _seconds(self.timeout)
+        while True:
+            left = end - time.monotonic()
+            try:
+                self.store.wait(keys, max(min(left, _SLICE), 0.001))
+                return
+            except DistStoreError:
+                if aborted := getattr(self.backend, "aborted", ""):
+                    raise RuntimeError(aborted.format(name.upper())) from None
+                if left <= 0:
+                    raise
+
     def _compare(self, name, arguments):
         self.__dict__["count"] += 1
         number, rank, ranks = self.count, self.backend.rank, self.backend.ranks
@@ -103,7 +118,7 @@ class Checked:
         self.store.set(f"{number}/{rank}", own)
         keys = [f"{number}/{i}" for i in range(len(ranks))]
         try:
-            self.store.wait(keys, self.timeout)
+            self._wait(keys, name)
         except DistStoreError as err:
             missing = [ranks[i] for i, key in enumerate(keys) if not self.store.check([key])]
             raise DistBackendError(

@@ -58,6 +58,7 @@ class MpiBackend:
     """A backend with the methods of backend.SingleProcess for an MPI communicator."""
 
     device = "cpu"
+    aborted, aborted_at = "", 0.0  # the text of the error for operations that have not ended, and since when
 
     def __init__(self, comm, rank: int, ranks, timeout, signatures):
         self.mpi = mpi_world.job.mpi
@@ -332,6 +333,10 @@ class MpiBackend:
     def barrier(self) -> Work:
         """Wait for all processes."""
         return self._work("BARRIER", None, self.comm.Ibarrier(), [], agree=Agreement())
+
+    def abort(self, text: str, when: float) -> None:
+        """Lets the operations that have not ended fail. text: of the error, with {} for the operation."""
+        self.aborted_at, self.aborted = when, text
 
     def ended(self, ranks) -> list:
         """Those of the ranks whose processes are known to have terminated."""

@@ -208,12 +208,26 @@ def _create(rank, world_size, ranks, store, timeout, parent=None):
         comm = mpi_world.join(store, rank, world_size, timeout)
     else:
         everyone = parent.comm.Get_group()
-        comm = parent.comm.Create_group(everyone.Incl(ranks), _group_tag(store))
+        # Operations may hang for ever in the communicator of an aborted group.
+        through = mpi_world.job.mpi.COMM_WORLD if getattr(parent, "aborted", "") else parent.comm
+        comm = through.Create_group(everyone.Incl(ranks), _group_tag(store))
+    return _over(comm, rank, ranks, timeout)
+
+
+def _over(comm, rank, ranks, timeout):
+    """A backend over a communicator. All its ranks must call this."""
     signatures = Signatures(mpi_world.job.mpi, comm.Dup(), list(ranks), mpi_world.job.store)
     shared = shared_memory.create(comm, list(ranks), signatures.ledger)
     if shared is None:
         return MpiBackend(comm, rank, ranks, timeout, signatures)
     return SharedBackend(comm, rank, ranks, timeout, signatures, shared)
+
+
+def rebuilt(old: MpiBackend, store) -> MpiBackend:
+    """A backend of the same ranks that shares nothing with the old one, which was aborted. All its ranks must call this."""
+    old._signatures.withdraw()
+    comm = old.mpi.COMM_WORLD.Create_group(old.comm.Get_group(), _group_tag(store))
+    return _over(comm, old.rank, old.ranks, old.timeout)
 
 
 def _group_tag(store) -> int:

@@ -194,6 +194,10 @@ class Signatures:
         if not self._broken:
             self._board.forget(self.rank)
 
+    def withdraw(self) -> None:
+        """Remove what this rank has told the others, because the group is made anew."""
+        self._board.forget(self.rank)
+
     def close(self) -> None:
         """Free the communicator, because the group is destroyed."""
         self._comm.Free()

@@ -114,6 +114,9 @@ def abandon(*owned) -> None:
     _abandoned.append(owned)
 
 
+_GRACE = (
+    0.2  # seconds in which operations of an aborted group may still end, as far as all ranks had begun them
+)
 _SPINS = 50  # number of polls without yielding
 _YIELDS = 0.001  # seconds of yielding before it sleeps between polls
 
@@ -145,7 +148,16 @@ class MpiWork(Work):
                     self._ended = self._test()
                 except Exception as err:
                     self._exception, self._ended = watchdog.failure(self, err), True
+                if not self._ended and self.backend.aborted:
+                    self._give_up()
             return self._ended
+
+    def _give_up(self):
+        """Ends the operation with an error, some time after its group was aborted."""
+        if time.monotonic() > self.backend.aborted_at + _GRACE:
+            abandon(self._keep, self._request, self._record, self._result)
+            self._exception = RuntimeError(self.backend.aborted.format(self.describe()))
+            self._ended = True
 
     def _test(self) -> bool:
         """Whether the data has moved and the signatures of all ranks agree; an error as soon as they do not."""

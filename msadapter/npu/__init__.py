@@ -2,6 +2,7 @@
 
 from .. import cuda as _cuda
 from .._host import accelerator as _accelerator
+from .._host import extensions as _extensions
 from .._host.accelerator import current_device, device_count, is_available
 from .._host.native import load
 from ..cuda import *  # noqa: F403
@@ -93,8 +94,11 @@ def _on_host_only(name: str) -> None:
 def stop_device(device_id) -> int:
     """Drops the work that the device has not done yet, and returns 0. Later operators on it are errors.
 
-    On the host no work is pending after a call, and nothing changes.
+    Collectives and messages that this process waits for fail with FORCE STOP, and so do later ones of the same process groups,
+    until torch.distributed.reinit_process_group has made these usable again. On the host nothing else is pending after a call.
     """
+    if (abort := _extensions.abort_communication.value) is not None:
+        abort("torch.npu.stop_device")
     if not _accelerator.on_host():
         from mindspore._c_expression import _stop_device
 
