@@ -5,7 +5,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "../device/device.h"
 #include "../device/operators.h"
 
 namespace msa {

@@ -232,6 +232,16 @@ std::vector<std::pair<std::string, std::string>> npu_limits() {
   return all;
 }
 
+void note_host_call(const std::string &name, const char *reason) {
+  if (++host_calls()[{name, reason ? reason : ""}] > 1) return;
+  const std::string message =
+      text(name,
+           reason ? text(": MindSpore's operator for the NPU does not take ", reason, ". The call")
+                  : std::string(": MindSpore has no such operator for the NPU. It"),
+           " is computed on the host, which copies its operands (docs/ascend.md)");
+  if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) < 0) throw PythonError{};
+}
+
 const char *why_not_on_npu(const Operator &op, const Operand *args, int n) {
   if (has_complex(args, n) && (!only_moves(op) || converts_complex(op, args))) return "complex numbers";
   auto found = limits().find(op.name);

@@ -2,7 +2,7 @@
 #pragma once
 #include <map>
 
-#include "operators.h"
+#include "mindspore_operators.h"
 
 namespace msa {
 
@@ -17,5 +17,8 @@ std::vector<std::pair<std::string, std::string>> npu_limits();
 // MindSpore's operator does not take, which is empty if MindSpore has no such operator.
 using HostCalls = std::map<std::pair<std::string, std::string>, int64_t>;
 HostCalls &host_calls();
+// Counts work that is done on the host, and says so once for each operator and reason. `reason` is what the NPU's
+// operator does not take, or null if there is no operator.
+void note_host_call(const std::string &name, const char *reason);
 
 }  // namespace msa

@@ -2,7 +2,6 @@
 
 #include <pybind11/pybind11.h>
 
-#include "device.h"
 #include "geometry.h"
 
 namespace msa {
@@ -41,7 +40,6 @@ DType from_ms(TypeId t) {
   return static_cast<DType>(reverse_types()[t]);
 }
 
-bool separate_memory = false;
 bool lies_on_host(const TensorPtr &t) {
   const auto &a = t->device_address();
   return !a || a->GetDeviceType() == DeviceType::kCPU || a->GetDeviceType() == DeviceType::kUnknown;
@@ -79,6 +77,14 @@ Tensor view_of(const TensorPtr &t) {
   check(base != nullptr || r.numel == 0, "The tensor has no storage: its memory was released");
   r.data = base + offset * item_size(r.dtype);
   return r;
+}
+
+void *data_pointer(const TensorPtr &t) {
+  if (on_cpu(t)) return view_of(t).data;
+  finish_queue();
+  char *base = static_cast<char *>(t->device_address()->GetMutablePtr());
+  check(base != nullptr || geometry_of(t).numel == 0, "The tensor has no storage: its memory was released");
+  return base + offset_of(t) * static_cast<int64_t>(item_size(from_ms(t->data_type())));
 }
 
 static thread_local int current_tag = 0;

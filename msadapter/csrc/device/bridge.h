@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../kernels/loops.h"
+#include "accelerator.h"
 #include "include/utils/pynative/grad_state.h"
 #include "include/utils/pynative/variable.h"
 #include "include/utils/tensor_py.h"
@@ -22,15 +23,19 @@ TypeId to_ms(DType d);
 DType from_ms(TypeId t);
 bool known_dtype(TypeId t);
 
-// Whether MindSpore computes on an accelerator with memory of its own in this process. Set when the module is loaded.
-extern bool separate_memory;
-inline bool has_accelerator() { return separate_memory; }
 bool lies_on_host(const TensorPtr &t);
 // Whether the tensor's memory is CPU memory, which the kernels can access.
 inline bool on_cpu(const TensorPtr &t) { return !has_accelerator() || lies_on_host(t); }
 
 Tensor view_of(const TensorPtr &t);      // RuntimeError when its memory was released
 Tensor geometry_of(const TensorPtr &t);  // the same, but without data
+// The address of the first element, on whichever device it is. Operators that are still queued run first.
+void *data_pointer(const TensorPtr &t);
+// Must be called before the sizes, strides or memory of an existing tensor change. Operators that are still in the
+// queue read them when it is their turn.
+inline void before_change(const TensorPtr &t) {
+  if (!on_cpu(t)) finish_queue();
+}
 TensorPtr new_tensor(DType dtype, const int64_t *sizes, int ndim, const int64_t *strides = nullptr);
 inline TensorPtr new_tensor(DType dtype, const Dims &sizes) {
   return new_tensor(dtype, sizes.data(), static_cast<int>(sizes.size()));

@@ -6,7 +6,8 @@
 #pragma once
 #include "include/pynative/utils/pyboost/op_register.h"
 #include "include/pynative/utils/pyboost/op_runner.h"
-#include "operators.h"
+#include "kernel_calls.h"
+#include "mindspore_operators.h"
 
 namespace msa {
 
@@ -90,8 +91,6 @@ struct FromResults<std::tuple<T...>> {
   static std::tuple<T...> get(const Tensors &t) { return make(t, std::index_sequence_for<T...>{}); }
 };
 
-Tensors run_kernel(const char *name, const KernelInfo *kernel, const Operand *args, int n,
-                   const TensorPtr *destination);
 const KernelInfo *kernel_of(const char *name);  // find_kernel, for the library of operators
 const mindspore::device::DeviceContext *cpu_context();
 // Where MindSpore's operators run in this thread: the device of their operands, and its current stream.

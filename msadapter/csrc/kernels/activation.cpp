@@ -104,18 +104,18 @@ MSA_POINTWISE_KERNEL(Hardtanh) {  // input, min, max
 }
 MSA_KERNEL_ALIAS(InplaceHardtanh, Hardtanh)
 MSA_POINTWISE_KERNEL(HardtanhGrad) {  // dy, input, min, max
-  const double lo = c.real(2), hi = c.real(3);
+  const double lo = c.number(2), hi = c.number(3);
   binary_float(c, "hardtanh_backward_cpu", [=](auto g, auto x) { return x > lo && x < hi ? g : decltype(g)(0); });
 }
 MSA_POINTWISE_KERNEL(LeakyReLUExt) {  // input, slope
-  const double slope = c.real(1);
+  const double slope = c.number(1);
   unary_float(c, "leaky_relu_cpu", [=](auto x) {
     using T = decltype(x);
     return x > 0 ? x : T(x * T(slope));
   });
 }
 MSA_POINTWISE_KERNEL(LeakyReLUGradExt) {  // dy, input, slope, is_result
-  const double slope = c.real(2);
+  const double slope = c.number(2);
   binary_float(c, "leaky_relu_backward_cpu", [=](auto g, auto x) {
     using T = decltype(g);
     return x > 0 ? g : T(g * T(slope));
@@ -144,28 +144,28 @@ MSA_POINTWISE_KERNEL(ThresholdGrad) {  // dy, input, threshold
   });
 }
 MSA_POINTWISE_KERNEL(HShrink) {  // input, lambd
-  const double l = c.real(1);
+  const double l = c.number(1);
   unary_float(c, "hardshrink_cpu", [=](auto x) {
     using T = decltype(x);
     return x >= T(-l) && x <= T(l) ? T(0) : x;
   });
 }
 MSA_POINTWISE_KERNEL(HShrinkGrad) {  // dy, input, lambd
-  const double l = c.real(2);
+  const double l = c.number(2);
   binary_float(c, "hardshrink_backward_cpu", [=](auto g, auto x) {
     using T = decltype(g);
     return x >= T(-l) && x <= T(l) ? T(0) : g;
   });
 }
 MSA_POINTWISE_KERNEL(SoftShrink) {  // input, lambd
-  const double l = c.real(1);
+  const double l = c.number(1);
   unary_float(c, "softshrink_cpu", [=](auto x) {
     using T = decltype(x);
     return x > T(l) ? T(x - T(l)) : x < T(-l) ? T(x + T(l)) : T(x * T(0));
   });
 }
 MSA_POINTWISE_KERNEL(SoftShrinkGrad) {  // dy, input, lambd
-  const double l = c.real(2);
+  const double l = c.number(2);
   binary_float(c, "shrink_backward_cpu", [=](auto g, auto x) {
     using T = decltype(g);
     return x >= T(-l) && x <= T(l) ? T(0) : g;
@@ -205,26 +205,26 @@ void elu_grad(Call &c, double alpha, double scale, double input_scale, bool is_r
 }
 constexpr double kSeluAlpha = 1.6732632423543772848170429916717, kSeluScale = 1.0507009873554804934193349852946;
 }  // namespace
-MSA_POINTWISE_KERNEL(EluExt) { elu(c, c.real(1), 1, 1); }  // input, alpha
+MSA_POINTWISE_KERNEL(EluExt) { elu(c, c.number(1), 1, 1); }  // input, alpha
 MSA_KERNEL_ALIAS(Elu, EluExt)
 MSA_KERNEL_ALIAS(InplaceElu, EluExt)
-MSA_POINTWISE_KERNEL(EluGradExt) { elu_grad(c, c.real(2), 1, 1, c.flag(3)); }  // dy, x or result, alpha, is_result
+MSA_POINTWISE_KERNEL(EluGradExt) { elu_grad(c, c.number(2), 1, 1, c.flag(3)); }  // dy, x or result, alpha, is_result
 // A kernel without an operator of MindSpore. Operands: input, alpha, scale, input_scale
-MSA_POINTWISE_KERNEL(ScaledElu) { elu(c, c.real(1), c.real(2), c.real(3)); }
+MSA_POINTWISE_KERNEL(ScaledElu) { elu(c, c.number(1), c.number(2), c.number(3)); }
 // A kernel without an operator of MindSpore. Operands: dy, x or result, alpha, is_result, scale, input_scale
-MSA_POINTWISE_KERNEL(ScaledEluGrad) { elu_grad(c, c.real(2), c.real(4), c.real(5), c.flag(3)); }
+MSA_POINTWISE_KERNEL(ScaledEluGrad) { elu_grad(c, c.number(2), c.number(4), c.number(5), c.flag(3)); }
 MSA_POINTWISE_KERNEL(SeLUExt) { elu(c, kSeluAlpha, kSeluScale, 1); }
 MSA_POINTWISE_KERNEL(SeluGrad) { elu_grad(c, kSeluAlpha, kSeluScale, 1, true); }  // dy, result
 
 MSA_POINTWISE_KERNEL(SoftplusExt) {  // input, beta, threshold
-  const double beta = c.real(1), threshold = c.real(2);
+  const double beta = c.number(1), threshold = c.number(2);
   unary_float(c, "softplus_cpu", [=](auto x) {
     using T = decltype(x);
     return vec::softplus(x, T(beta), T(threshold));
   });
 }
 MSA_POINTWISE_KERNEL(SoftplusGradExt) {  // dy, input, beta, threshold
-  const double beta = c.real(2), threshold = c.real(3);
+  const double beta = c.number(2), threshold = c.number(3);
   binary_float(c, "softplus_backward_cpu", [=](auto g, auto x) {
     using T = decltype(g);
     const T z = vec::exp(x * T(beta));

@@ -170,7 +170,7 @@ class Call {
   const std::vector<Tensor> &list(int i) const { return args[i].tensors; }
   const Scalar &scalar(int i) const { return args[i].scalar; }
   int64_t integer(int i) const { return args[i].scalar.to<int64_t>(); }
-  double real(int i) const { return args[i].scalar.to<double>(); }
+  double number(int i) const { return args[i].scalar.to<double>(); }
   bool flag(int i) const { return args[i].scalar.to<bool>(); }
   const Dims &ints(int i) const { return args[i].ints; }
   const std::vector<double> &floats(int i) const { return args[i].floats; }

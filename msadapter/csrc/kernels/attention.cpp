@@ -15,7 +15,7 @@ struct Problem {
   bool masked = false, causal;
   double scale;
   int64_t batch, heads, kv_heads, l, s, e, ev, group;
-  explicit Problem(Call &c) : q(c.in(0)), k(c.in(1)), v(c.in(2)), causal(c.flag(4)), scale(c.real(5)) {
+  explicit Problem(Call &c) : q(c.in(0)), k(c.in(1)), v(c.in(2)), causal(c.flag(4)), scale(c.number(5)) {
     check(q.ndim == 4 && k.ndim == 4 && v.ndim == 4, "scaled_dot_product_attention: expected four dims");
     batch = q.size(0), heads = q.size(1), l = q.size(2), e = q.size(3);
     kv_heads = k.size(1), s = k.size(2), ev = v.size(3);

@@ -100,7 +100,7 @@ MSA_POINTWISE_KERNEL(Signbit) {
 // Operands: input, other, rtol, atol, equal_nan
 MSA_POINTWISE_KERNEL(IsClose) {
   const Two p = operands(c);
-  const double rtol = c.real(2), atol = c.real(3);
+  const double rtol = c.number(2), atol = c.number(3);
   const bool equal_nan = c.flag(4);
   check(rtol >= 0, "rtol must be greater than or equal to zero, but got ", rtol);
   check(atol >= 0, "atol must be greater than or equal to zero, but got ", atol);

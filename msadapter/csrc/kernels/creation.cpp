@@ -147,7 +147,7 @@ MSA_KERNEL(LinSpaceExt) {  // start, end, steps, dtype?
 MSA_KERNEL(LogSpaceExt) {  // start, end, steps, base, dtype?
   check(c.integer(2) >= 0, "number of steps must be non-negative");
   const Tensor o = c.out(0, dtype_or(c, 4, DType::F32), Dims{c.integer(2)});
-  MSA_SWITCH_NUMBER(o.dtype, "logspace_cpu", logspace_values<T>(o, c.scalar(0), c.scalar(1), c.real(3)));
+  MSA_SWITCH_NUMBER(o.dtype, "logspace_cpu", logspace_values<T>(o, c.scalar(0), c.scalar(1), c.number(3)));
 }
 
 }  // namespace msa

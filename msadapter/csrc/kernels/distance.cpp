@@ -115,7 +115,7 @@ MSA_KERNEL(Cdist) {  // x1 (..., n, m), x2 (..., k, m), p -> (..., n, k)
   check(x.dtype == y.dtype, "expected m1 and m2 to have the same dtype, but got: ", cpp_type_name(x.dtype),
         " != ", cpp_type_name(y.dtype));
   if (!is_floating(x.dtype)) unsupported("cdist", x.dtype);
-  const double p = c.real(2);
+  const double p = c.number(2);
   const Dims batch = broadcast_batches(batch_of(x), batch_of(y));
   const int64_t n = x.size(-2), k = y.size(-2), m = x.size(-1), count = count_of(batch);
   const DType d = compute_of(x.dtype);
@@ -141,7 +141,7 @@ MSA_KERNEL(Cdist) {  // x1 (..., n, m), x2 (..., k, m), p -> (..., n, k)
 // x2 (..., k, m), p, distances (..., n, k) -> (..., n, m)
 MSA_KERNEL(DistanceGrad) {
   const Tensor &g = c.in(0), &x = c.in(1), &y = c.in(2), &size = c.in(4);
-  const double p = c.real(3);
+  const double p = c.number(3);
   const Dims batch = batch_of(size);
   const int64_t n = x.size(-2), k = y.size(-2), m = x.size(-1), count = count_of(batch);
   const DType d = compute_of(x.dtype);
@@ -172,7 +172,7 @@ static int64_t first_of(int64_t r, int64_t n) { return r * (2 * n - r - 1) / 2; 
 // x (n, m), p -> (n (n - 1) / 2)
 MSA_KERNEL(RowDistances) {
   const Tensor &x = c.in(0);
-  const double p = c.real(1);
+  const double p = c.number(1);
   const int64_t n = x.size(0), m = x.size(1);
   const Tensor a = c.contiguous(x), b = c.contiguous(transposed(x));
   const Tensor o = c.out(0, x.dtype, Dims{n * std::max<int64_t>(n - 1, 0) / 2});
@@ -193,7 +193,7 @@ MSA_KERNEL(RowDistances) {
 // The gradient of x. A kernel without an operator of MindSpore. Operands: dy, x (n, m), p, distances -> (n, m)
 MSA_KERNEL(RowDistancesGrad) {
   const Tensor &x = c.in(1);
-  const double p = c.real(2);
+  const double p = c.number(2);
   const int64_t n = x.size(0), m = x.size(1);
   const Tensor g = c.contiguous(c.in(0)), a = c.contiguous(x), far = c.contiguous(c.in(3));
   const Tensor o = c.out(0, x.dtype, Dims{n, m});

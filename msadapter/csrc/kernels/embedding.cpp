@@ -111,7 +111,7 @@ MSA_KERNEL(EmbeddingDenseBackward) {  // grad, indices, num_weights, padding_idx
 MSA_WRITING_KERNEL(EmbeddingRenorm) {  // weight (changed in place), indices, max_norm, norm_type
   const Tensor &w = c.in(0);
   const Tensor idx = row_indices(c, c.in(1), w.size(0));
-  MSA_SWITCH_FLOAT(w.dtype, "embedding_renorm_", (renorm_rows<T>(w, idx, c.real(2), c.real(3))));
+  MSA_SWITCH_FLOAT(w.dtype, "embedding_renorm_", (renorm_rows<T>(w, idx, c.number(2), c.number(3))));
   c.out(0, DType::I64, Dims{0});
 }
 

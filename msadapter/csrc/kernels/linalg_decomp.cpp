@@ -384,7 +384,7 @@ MSA_KERNEL(LinalgLstsq) {  // A, B (columns), rcond, driver -> solution, rank, s
                       for (int64_t i = 0; i < count; ++i) {
                         int r = 0;
                         const int info =
-                            lstsq_one<T>(driver, f.ptr<T>() + i * m * n, m, n, x.ptr<T>() + i * big * k, k, c.real(2),
+                            lstsq_one<T>(driver, f.ptr<T>() + i * m * n, m, n, x.ptr<T>() + i * big * k, k, c.number(2),
                                          with_values ? values.ptr<real_t<T>>() + i * small : spare.data(), &r);
                         check(info == 0, "torch.linalg.lstsq: ", a.ndim > 2 ? text("(Batch element ", i, "): ") : "",
                               "The least squares solution could not be computed because the input matrix does not have "

@@ -111,7 +111,7 @@ void cross_entropy(Call &c) {
   const Problem p(c.in(0));
   check(c.in(0).ndim == 2, "CrossEntropyLoss expects an input of two dims, but got ", c.in(0).shape());
   const int64_t reduction = c.integer(3), ignore = c.integer(4), k = p.classes;
-  const C smoothing = static_cast<C>(c.real(5));
+  const C smoothing = static_cast<C>(c.number(5));
   const int64_t *t = targets(c, c.in(1), p, ignore);
   const Tensor x = c.contiguous(c.in(0)), lp = c.out(1, x.dtype, x.shape());
   const C *w = rows::parameter<C>(c, 2);
@@ -151,7 +151,7 @@ void cross_entropy_grad(Call &c) {
   using C = compute_t<T>;
   const Problem p(c.in(1));
   const int64_t reduction = c.integer(6), ignore = c.integer(7), k = p.classes;
-  const C smoothing = static_cast<C>(c.real(8));
+  const C smoothing = static_cast<C>(c.number(8));
   const int64_t *t = targets(c, c.in(2), p, ignore);
   const Tensor lp = c.contiguous(c.in(1)), o = c.out_like(0, lp);
   const C *w = rows::parameter<C>(c, 3);

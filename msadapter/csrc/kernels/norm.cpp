@@ -177,7 +177,7 @@ void layer_norm(Call &c) {
   // The statistics have the type of the parameters. With 16-bit parameters they are rounded, as in PyTorch.
   const DType stats = c.has(2) ? c.in(2).dtype : in.dtype;
   const rows::Stats<C> mean(c, 1, stats, s.stats), rstd(c, 2, stats, s.stats);
-  forward_rows<T, false>(s, x.ptr<T>(), rows::parameter<C>(c, 2), rows::parameter<C>(c, 3), c.real(4), y.ptr<T>(),
+  forward_rows<T, false>(s, x.ptr<T>(), rows::parameter<C>(c, 2), rows::parameter<C>(c, 3), c.number(4), y.ptr<T>(),
                          mean.data(), rstd.data());
   mean.finish();
   rstd.finish();
@@ -236,7 +236,7 @@ MSA_KERNEL(
   MSA_SWITCH_FLOAT(c.in(1).dtype, "LayerNormBackwardKernelImpl", (layer_norm_grad<T>(c)));
 }
 MSA_KERNEL(RmsNorm) {  // x, gamma, eps -> y, rstd
-  MSA_SWITCH_FLOAT(c.in(0).dtype, "rms_norm", (rms_norm<T>(c, rms_shape(c.in(0), c, 1), 1, c.real(2))));
+  MSA_SWITCH_FLOAT(c.in(0).dtype, "rms_norm", (rms_norm<T>(c, rms_shape(c.in(0), c, 1), 1, c.number(2))));
 }
 MSA_KERNEL(RmsNormGrad) {  // dy, x, rstd, gamma -> dx, dgamma
   MSA_SWITCH_FLOAT(c.in(1).dtype, "rms_norm_backward", (rms_norm_grad<T>(c, rms_shape(c.in(1), c, 3), 3)));

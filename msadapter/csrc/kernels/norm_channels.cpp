@@ -60,7 +60,7 @@ void batch_norm(Call &c) {
   const bool last = channels_last(c.in(0)) || (!c.in(0).contiguous() && dense_channels_last(c.in(0)));
   const LaidOut y(c, 0, x.dtype, x.shape(), last);
   const bool training = c.flag(5);
-  const double eps = c.real(7);
+  const double eps = c.number(7);
   const Dims stats{training ? im.channels : 0};
   const DType kept = c.has(1) ? c.in(1).dtype : c.has(3) ? c.in(3).dtype : x.dtype;
   const rows::Stats<C> saved_mean(c, 1, kept, stats), saved_rstd(c, 2, kept, stats);
@@ -84,8 +84,8 @@ void batch_norm(Call &c) {
     saved_mean.round();
     saved_rstd.round();
     std::copy_n(saved_rstd.data(), im.channels, rstd.get());
-    if (c.has(3)) update_running<C>(c.in(3), mean, im.channels, c.real(6), 1);
-    if (c.has(4)) update_running<C>(c.in(4), var, im.channels, c.real(6), count / (count - 1));
+    if (c.has(3)) update_running<C>(c.in(3), mean, im.channels, c.number(6), 1);
+    if (c.has(4)) update_running<C>(c.in(4), var, im.channels, c.number(6), count / (count - 1));
     std::copy_n(saved_mean.data(), im.channels, mean.get());
   } else {
     check(c.has(3) && c.has(4), "Expected running_mean and running_var to be defined when training=False");
@@ -122,7 +122,7 @@ void batch_norm_grad(Call &c) {
   } else {
     std::copy_n(rows::parameter<C>(c, 3), im.channels, mean.get());
     const C *v = rows::parameter<C>(c, 4);
-    for (int64_t i = 0; i < im.channels; ++i) rstd[i] = C(1) / std::sqrt(v[i] + static_cast<C>(c.real(8)));
+    for (int64_t i = 0; i < im.channels; ++i) rstd[i] = C(1) / std::sqrt(v[i] + static_cast<C>(c.number(8)));
   }
   const T *px = x.ptr<T>(), *pg = dy.template ptr<T>();
   const C *w = rows::parameter<C>(c, 2);
@@ -165,7 +165,7 @@ void group_norm(Call &c) {
   const DType kept = c.has(2) ? c.in(2).dtype : x.dtype;
   const rows::Stats<C> mean(c, 1, kept, Dims{im.n, groups}), rstd(c, 2, kept, Dims{im.n, groups});
   const C *w = rows::parameter<C>(c, 2), *b = rows::parameter<C>(c, 3);
-  const double eps = c.real(4);
+  const double eps = c.number(4);
   const T *px = x.ptr<T>();
   T *py = y.template ptr<T>();
   parallel_for(im.n * groups, rows::grain_for(size), [&](int64_t begin, int64_t end) {

@@ -145,7 +145,7 @@ double norm_of(Call &c, const Tensor &in, double p) {
 MSA_WRITING_KERNEL(FusedAdam) {
   c.out(0, DType::I64, Dims{0});
   if (c.has(15) && value_of(c.in(15)) != 0) return;
-  const Adam a{c.real(6), c.real(7), c.real(8), c.real(9), c.real(10), c.flag(11), c.flag(12), c.flag(13)};
+  const Adam a{c.number(6), c.number(7), c.number(8), c.number(9), c.number(10), c.flag(11), c.flag(12), c.flag(13)};
   check_lists(c, 1, 3);
   check(c.list(5).size() == c.list(0).size(), "one step for every parameter expected");
   const double grad_scale = c.has(14) ? value_of(c.in(14)) : 1;
@@ -163,14 +163,14 @@ MSA_WRITING_KERNEL(FusedSgd) {
   c.out(0, DType::I64, Dims{0});
   if (c.has(11) && value_of(c.in(11)) != 0) return;
   check_lists(c, 1, 1);
-  const bool with_buffer = c.real(4) != 0;
+  const bool with_buffer = c.number(4) != 0;
   if (with_buffer) check_lists(c, 2, 2);
   const double grad_scale = c.has(10) ? value_of(c.in(10)) : 1;
   for (size_t i = 0; i < c.list(0).size(); ++i) {
     const Tensor &p = c.list(0)[i], g = c.list(1)[i].dtype == p.dtype ? c.list(1)[i] : c.cast(c.list(1)[i], p.dtype);
     MSA_SWITCH_FLOAT(p.dtype, "sgd_fused_kernel",
-                     (sgd_tensor<T>(p, g, with_buffer ? &c.list(2)[i] : nullptr, c.real(3), c.real(4), c.real(5),
-                                    c.real(6), c.flag(7), c.flag(8), c.flag(9), grad_scale)));
+                     (sgd_tensor<T>(p, g, with_buffer ? &c.list(2)[i] : nullptr, c.number(3), c.number(4), c.number(5),
+                                    c.number(6), c.flag(7), c.flag(8), c.flag(9), grad_scale)));
   }
 }
 
@@ -179,7 +179,7 @@ MSA_KERNEL(ForeachNorm) {  // tensors, ord -> 1-d tensor of norms in the first t
   const Tensor o = c.out(0, list.empty() ? DType::F32 : list[0].dtype, Dims{static_cast<int64_t>(list.size())});
   for (size_t i = 0; i < list.size(); ++i) {
     double r = 0;
-    MSA_SWITCH_FLOAT(list[i].dtype, "linalg_vector_norm", (r = norm_of<T>(c, list[i], c.real(1))));
+    MSA_SWITCH_FLOAT(list[i].dtype, "linalg_vector_norm", (r = norm_of<T>(c, list[i], c.number(1))));
     MSA_SWITCH_FLOAT(o.dtype, "linalg_vector_norm", (o.ptr<T>()[i] = convert<T>(r)));
   }
 }

@@ -17,7 +17,7 @@ void check_alpha(DType d, const Scalar &alpha) {
 // a + sign * alpha * b for 16-bit types. As in PyTorch, the product is rounded to 16 bits only in the tail (tail_of()).
 template <class E>
 void add_scaled16(Call &c, const Two &p, const Tensor &o, int sign) {
-  const float alpha = E(static_cast<float>(c.real(2) * sign));
+  const float alpha = E(static_cast<float>(c.number(2) * sign));
   E tail[kVectorBytes];
   const int64_t n = tail_of(o, {&p.a, &p.b}), first = o.numel - n;
   for (int64_t i = 0; i < n; ++i)

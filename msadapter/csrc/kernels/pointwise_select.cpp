@@ -229,8 +229,8 @@ MSA_POINTWISE_KERNEL(NanToNum) {
   const Tensor &a = c.in(0);
   Tensor o = c.out_pointwise(0, a.dtype, {&a});
   if (is_integral(a.dtype)) return copy_into(o, a);
-  const double n = c.has(1) ? c.real(1) : 0, h = c.has(2) ? c.real(2) : largest(a.dtype),
-               l = c.has(3) ? c.real(3) : -largest(a.dtype);
+  const double n = c.has(1) ? c.number(1) : 0, h = c.has(2) ? c.number(2) : largest(a.dtype),
+               l = c.has(3) ? c.number(3) : -largest(a.dtype);
   if (is_complex(a.dtype)) {
     MSA_COMPUTE_COMPLEX(a.dtype, "nan_to_num", {
       using R = T::value_type;

@@ -144,10 +144,10 @@ void need_floating(const Tensor &t, const char *what) {
 
 // ---------------------------------------------------------------- in place
 MSA_POINTWISE_KERNEL(InplaceUniform) {  // self, from, to, seed, offset
-  uniform_into(c, self_out(c), c.real(1), c.real(2), 3);
+  uniform_into(c, self_out(c), c.number(1), c.number(2), 3);
 }
 MSA_POINTWISE_KERNEL(InplaceNormal) {  // self, mean, std, seed, offset
-  normal_into(c, self_out(c), c.real(1), c.real(2), 3);
+  normal_into(c, self_out(c), c.number(1), c.number(2), 3);
 }
 MSA_POINTWISE_KERNEL(InplaceRandom) {  // self, from, to?, seed, offset
   const Tensor o = self_out(c);
@@ -162,26 +162,26 @@ MSA_POINTWISE_KERNEL(InplaceRandom) {  // self, from, to?, seed, offset
     random_upwards(o, c.integer(1), g);
 }
 MSA_POINTWISE_KERNEL(InplaceExponential) {  // self, lambda, seed, offset
-  const double lambda = c.real(1);
+  const double lambda = c.number(1);
   check(lambda > 0.0, "exponential_ expects lambda > 0.0, but found lambda=", shown(lambda));
   need_floating(c.in(0), "Exponential");
   each(c, self_out(c), 2, [=](Generator &g) { return -1.0 / lambda * std::log1p(-g.uniform_double()); });
 }
 MSA_POINTWISE_KERNEL(InplaceCauchy) {  // self, median, sigma, seed, offset
-  const double median = c.real(1), sigma = c.real(2);
+  const double median = c.number(1), sigma = c.number(2);
   check(sigma > 0.0, "cauchy_ expects sigma > 0.0, but found sigma=", shown(sigma));
   need_floating(c.in(0), "Cauchy");
   each(c, self_out(c), 3,
        [=](Generator &g) { return std::fma(sigma, std::tan(M_PI * (g.uniform_double() - 0.5)), median); });
 }
 MSA_POINTWISE_KERNEL(InplaceLogNormal) {  // self, mean, std, seed, offset
-  const double mean = c.real(1), std = c.real(2);
+  const double mean = c.number(1), std = c.number(2);
   check(std > 0.0, "log_normal_ expects std > 0.0, but found std=", shown(std));
   if (!is_floating(c.in(0).dtype)) unsupported("log_normal_cpu", c.in(0).dtype);
   each(c, self_out(c), 3, [=](Generator &g) { return std::exp(std::fma(g.normal(), std, mean)); });
 }
 MSA_POINTWISE_KERNEL(InplaceGeometric) {  // self, p, seed, offset
-  const double p = c.real(1);
+  const double p = c.number(1);
   check(0 < p && p < 1, "geometric_ expects p to be in (0, 1), but got p=", shown(p));
   if (c.in(0).dtype == DType::Bool || is_complex(c.in(0).dtype)) unsupported("geometric_cpu", c.in(0).dtype);
   each(c, self_out(c), 2, [=](Generator &g) { return std::ceil(std::log(g.uniform_double()) / std::log1p(-p)); });
@@ -191,7 +191,7 @@ MSA_POINTWISE_KERNEL(InplaceBernoulliScalar) {  // self, p, seed, offset
   if (is_complex(o.dtype)) unsupported("bernoulli_scalar_cpu_", o.dtype);
   Generator &g = generator_of(c.in(2));
   Lock lock(g.mutex);
-  fill_bernoulli(o, as_written(c.real(1)), g);
+  fill_bernoulli(o, as_written(c.number(1)), g);
 }
 
 // o = (u < p) for uniform numbers u. A float64 probability takes a draw of 53 bits, and all others one of 24 bits.
@@ -232,7 +232,7 @@ MSA_KERNEL(BernoulliExt) {  // p, seed, offset
 
 // ---------------------------------------------------------------- new tensors
 MSA_KERNEL(UniformExt) {  // like, from, to, seed, offset
-  uniform_into(c, c.out_like(0, c.in(0)), c.real(1), c.real(2), 3);
+  uniform_into(c, c.out_like(0, c.in(0)), c.number(1), c.number(2), 3);
 }
 MSA_KERNEL(RandExt) {  // shape, seed, offset, dtype?, device?
   uniform_into(c, c.out(0, dtype_or(c, 3, DType::F32), c.ints(0)), 0, 1, 1);
@@ -255,7 +255,7 @@ MSA_KERNEL(RandIntLike) {  // like, low, high, seed, offset, dtype?, device?
   random_from_to(o, c.integer(1), c.integer(2), generator_of(c.in(3)));
 }
 MSA_KERNEL(NormalFloatFloat) {  // mean, std, size, seed, offset
-  normal_into(c, c.out(0, DType::F32, c.ints(2)), c.real(0), c.real(1), 3);
+  normal_into(c, c.out(0, DType::F32, c.ints(2)), c.number(0), c.number(1), 3);
 }
 
 // Swaps each position with a random one of those that are left, with 32 bits for each draw.

@@ -224,11 +224,11 @@ void ranked(const compute_t<T> *p, int64_t n, int64_t *out, int64_t samples, com
 
 // ---------------------------------------------------------------- kernels
 MSA_KERNEL(DropoutExt) {  // input, p, seed, offset -> output, mask (bool)
-  run_dropout(c, checked_p(c.real(1)), 2);
+  run_dropout(c, checked_p(c.number(1)), 2);
 }
 MSA_KERNEL(FuncDropoutExt) {  // input, p, training, inplace, seed, offset
   const Tensor &in = c.in(0);
-  const double p = checked_p(c.real(1));
+  const double p = checked_p(c.number(1));
   const Tensor out = c.out_pointwise(0, in.dtype, {&in});
   if (!c.flag(2) || p == 0 || in.numel == 0) return copy_into(out, in);
   const Tensor mask = make_view(contiguous_tensor(c.scratch(in.numel), DType::Bool, Dims{in.numel}), out.shape(),
@@ -238,14 +238,14 @@ MSA_KERNEL(FuncDropoutExt) {  // input, p, training, inplace, seed, offset
   dropout_into(out, mask, in, 1 - p, g);
 }
 MSA_KERNEL(DropoutGenMaskExt) {  // shape, p, seed, offset, dtype -> mask (bool on the CPU)
-  const double p = checked_p(c.real(1));
+  const double p = checked_p(c.number(1));
   const Tensor mask = c.out(0, DType::Bool, c.ints(0));
   Generator &g = generator_of(c.in(2));
   Lock lock(g.mutex);
   fill_bernoulli(mask, 1 - p, g);
 }
 static void masked(Call &c) {
-  apply_mask(c.out_pointwise(0, c.in(0).dtype, {&c.in(0)}), c.in(0), c.in(1), 1 - checked_p(c.real(2)));
+  apply_mask(c.out_pointwise(0, c.in(0).dtype, {&c.in(0)}), c.in(0), c.in(1), 1 - checked_p(c.number(2)));
 }
 MSA_KERNEL(DropoutDoMaskExt) { masked(c); }  // input, mask, p
 MSA_KERNEL(DropoutGradExt) { masked(c); }    // grad, mask, p

@@ -49,7 +49,7 @@ void moments(Call &c, bool root, bool with_mean) {  // input, dim, correction, k
   const Tensor &x = c.in(0);
   if (!is_floating(x.dtype)) fail("std and var only support floating point and complex dtypes");
   const auto mask = reduce_mask(c, 1, x.ndim);
-  const double correction = c.real(2);
+  const double correction = c.number(2);
   const Dims shape = reduced_shape(x, mask, c.flag(3));
   const int64_t n = reduced_count(x, mask);
   Tensor o = c.out(0, x.dtype, shape), mean = with_mean ? c.out(1, x.dtype, shape) : Tensor();
@@ -123,7 +123,7 @@ void norm_of(const Tensor &x, const std::vector<bool> &mask, double ord, wide_t<
 }
 
 MSA_KERNEL(LinalgVectorNorm) {  // x, ord, dim, keepdim, dtype
-  const double ord = c.real(1);
+  const double ord = c.number(1);
   const DType dt = c.has(4) ? c.dtype(4) : c.in(0).dtype;
   if (!is_floating(dt))
     fail("linalg.vector_norm: Expected a floating point or complex tensor as input. Got ", dtype_name(dt));

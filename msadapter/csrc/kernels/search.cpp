@@ -71,7 +71,7 @@ MSA_KERNEL(HistcExt) {  // input, bins, min, max
   const Tensor &x = c.in(0);
   const int64_t bins = c.integer(1);
   check(bins > 0, "torch.histogram(): bins must be > 0, but got ", bins, " for dimension 0");
-  double low = c.real(2), high = c.real(3);
+  double low = c.number(2), high = c.number(3);
   Tensor o = c.out(0, x.dtype, Dims{bins});
   fill_zero(o);
   const Tensor v = c.cast(x, DType::F64);

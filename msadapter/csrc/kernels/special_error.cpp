@@ -96,7 +96,7 @@ MSA_POINTWISE_KERNEL(Logit) {  // input, eps?: log(z / (1 - z)), z clamped to [e
   if (is_complex(a.dtype)) unsupported("logit_cpu", a.dtype);
   Tensor o = c.out_pointwise(0, is_integral(a.dtype) ? DType::F32 : a.dtype, {&a});
   const bool clamped = c.has(1);
-  const double eps = clamped ? c.real(1) : 0;
+  const double eps = clamped ? c.number(1) : 0;
   if (o.dtype == DType::F16) return unary<float, float>(o, a, [=](float x) { return logit16<Half>(x, clamped, eps); });
   if (o.dtype == DType::BF16)
     return unary<float, float>(o, a, [=](float x) { return logit16<BFloat16>(x, clamped, eps); });
@@ -124,7 +124,7 @@ MSA_POINTWISE_KERNEL(LogitGrad) {  // dy, input, eps?
   const Tensor &g = c.in(0), &a = c.in(1);
   Tensor o = c.out_pointwise(0, g.dtype, {&g, &a});
   const bool clamped = c.has(2);
-  const double eps = clamped ? c.real(2) : 0;
+  const double eps = clamped ? c.number(2) : 0;
   if (o.dtype == DType::F16) return logit_grad16<Half>(o, g, a, clamped, eps);
   if (o.dtype == DType::BF16) return logit_grad16<BFloat16>(o, g, a, clamped, eps);
   MSA_COMPUTE_FLOAT(o.dtype, "logit_backward_cpu", {

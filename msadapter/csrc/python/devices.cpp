@@ -1,7 +1,7 @@
 // What Python asks of devices: copies between them, waiting, and how much was copied.
 #include "../device/ascend_limits.h"
-#include "../device/device.h"
 #include "../device/operators.h"
+#include "../device/transfer.h"
 #include "../dispatch/internal.h"
 #include "guarded.h"
 

@@ -1,5 +1,5 @@
 // Functions of `_C` about the memory of tensors: geometry, storages, views without a gradient, copies, device tags.
-#include "../device/device.h"
+#include "../device/transfer.h"
 #include "../device/storage_bounds.h"
 #include "arguments.h"
 

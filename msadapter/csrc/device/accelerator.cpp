@@ -1,4 +1,4 @@
-#include "device.h"
+#include "accelerator.h"
 
 #include <pybind11/functional.h>
 #include <pybind11/pybind11.h>
@@ -13,8 +13,6 @@
 #include "include/utils/callback.h"
 #include "include/utils/ms_context.h"
 #include "pybind_api/gil_scoped_long_running.h"
-#include "geometry.h"
-#include "operators.h"
 #include "runtime/hardware_abstract/utils.h"
 
 namespace msa {
@@ -198,44 +196,9 @@ DeviceType target() {
       mindspore::MsContext::GetInstance()->get_param<std::string>(mindspore::MS_CTX_DEVICE_TARGET));
 }
 
-// A dense tensor that has the strides of t if those are dense, on the device of the scope.
-TensorPtr empty_like(const TensorPtr &t, DType dtype) {
-  const Tensor g = geometry_of(t);
-  return new_tensor(dtype, g.sizes, g.ndim, is_dense(t->shape(), strides_of(t)) ? g.strides : nullptr);
-}
-
-// The bytes from the first to behind the last element of a dense tensor.
-size_t dense_bytes(const TensorPtr &t) {
-  const Tensor g = geometry_of(t);
-  return static_cast<size_t>(g.numel) * item_size(g.dtype);
-}
-
-bool is_dense_block(const TensorPtr &t) { return is_dense(t->shape(), strides_of(t)); }
-
-TensorPtr dense_block(const TensorPtr &t) { return is_dense_block(t) ? t : run1("Contiguous", {Operand::of(t)}); }
-
-// Copies without waiting to a pinned tensor that has the layout of the other one's values. False if it has another one.
-bool copied_to_pinned(const TensorPtr &to, const TensorPtr &from) {
-  if (!is_pinned(to) || to->data_type() != from->data_type() || to->shape() != from->shape()) return false;
-  const TensorPtr block = dense_block(from);
-  if (strides_of(block) != strides_of(to)) return false;
-  if (dense_bytes(to)) accelerator()->to_host_later(view_of(to).data, data_pointer(block), dense_bytes(to));
-  return true;
-}
-
-void copy_between_devices(const TensorPtr &to, const TensorPtr &from, bool later) {
-  if (on_cpu(to)) {
-    if (later && copied_to_pinned(to, from)) return;
-    const TensorPtr values = on_host(from);
-    copy_into(view_of(to), view_of(values));
-    return;
-  }
-  // MindSpore's copy converts and broadcasts, so only the bytes have to be on the device.
-  run1("InplaceCopy", {Operand::of(to), Operand::of(on_cpu(from) ? copy_to_device(from, device_tag(to), later) : from),
-                       Operand::of(false)});
-}
-
 }  // namespace
+
+bool separate_memory = false;
 
 static std::atomic<bool> device_stopped = false;
 void set_device_stopped(bool stopped) { device_stopped = stopped; }
@@ -257,94 +220,6 @@ int accelerator_tag() {
 void finish_queue() {
   mindspore::GilReleaseWithCheck others_run;  // the threads of the queue may need the interpreter's lock
   mindspore::runtime::Pipeline::Get().WaitAll();
-}
-
-void *data_pointer(const TensorPtr &t) {
-  if (on_cpu(t)) return view_of(t).data;
-  finish_queue();
-  char *base = static_cast<char *>(t->device_address()->GetMutablePtr());
-  check(base != nullptr || geometry_of(t).numel == 0, "The tensor has no storage: its memory was released");
-  return base + offset_of(t) * static_cast<int64_t>(item_size(from_ms(t->data_type())));
-}
-
-TensorPtr on_host(const TensorPtr &t) {
-  if (on_cpu(t)) return t;
-  const TensorPtr block = dense_block(t);
-  DeviceScope scope(0);
-  const TensorPtr r = empty_like(block, from_ms(t->data_type()));
-  if (dense_bytes(r)) accelerator()->to_host(view_of(r).data, data_pointer(block), dense_bytes(r));
-  return r;
-}
-
-static void check_this_device(int tag) {
-  if (tag != accelerator_tag())
-    throw NotImplementedError(
-        text("a tensor on npu:", tag - 1,
-             ": MindSpore drives one NPU in a process, and this one uses npu:", accelerator_tag() - 1,
-             ". Call torch.npu.set_device before the first tensor is created "
-             "(docs/ascend.md)"));
-}
-
-// A tensor in pinned memory, with the layout of empty_like.
-static TensorPtr pinned_like(const TensorPtr &t) {
-  const DType dtype = from_ms(t->data_type());
-  const size_t bytes = dense_bytes(t);
-  const auto memory = accelerator()->allocate_pinned(bytes);
-  DeviceScope scope(0);
-  const TensorPtr flat = tensor_on(memory.get(), bytes, dtype, {static_cast<int64_t>(geometry_of(t).numel)}, memory);
-  const TensorPtr model = empty_like(t, dtype);
-  return new_view(flat, dtype, model->shape(), strides_of(model), 0);
-}
-
-TensorPtr pinned_copy(const TensorPtr &t) {
-  if (!on_cpu(t)) fail("cannot pin '", dtype_name(from_ms(t->data_type())), "': only dense CPU tensors can be pinned");
-  if (!has_accelerator() || is_pinned(t)) return t;
-  const TensorPtr r = pinned_like(t);
-  copy_into(view_of(r), view_of(t));
-  return r;
-}
-
-bool is_pinned(const TensorPtr &t) {
-  return has_accelerator() && on_cpu(t) && !is_meta(t) && accelerator()->is_pinned(view_of(t).data);
-}
-
-TensorPtr copy_to_device(const TensorPtr &t, int tag, bool later) {
-  if (has_accelerator() && tag != 0 && tag != kMetaTag) check_this_device(tag);
-  const DType dtype = from_ms(t->data_type());
-  if (!has_accelerator() || tag == 0 || !on_cpu(t)) {
-    DeviceScope scope(tag);
-    TensorPtr r = later && tag == 0 && !on_cpu(t) ? pinned_like(t) : empty_like(t, dtype);
-    copy_tensor(r, t, later);
-    return r;
-  }
-  TensorPtr block = t;
-  if (!is_dense_block(t)) {
-    DeviceScope scope(0);
-    block = empty_like(t, dtype);
-    copy_into(view_of(block), view_of(t));
-  }
-  DeviceScope scope(tag);
-  TensorPtr r = empty_like(block, dtype);
-  if (!dense_bytes(r)) return r;
-  if (later && is_pinned(block))
-    accelerator()->from_host_later(data_pointer(r), view_of(block).data, dense_bytes(r));
-  else
-    accelerator()->from_host(data_pointer(r), view_of(block).data, dense_bytes(r));
-  return r;
-}
-
-void copy_tensor(const TensorPtr &to, const TensorPtr &from, bool later) {
-  if (on_cpu(to) && on_cpu(from))
-    copy_into(view_of(to), view_of(from));
-  else if (element_count(to->shape()) > 0)  // MindSpore refuses an empty tensor whose strides are 0
-    copy_between_devices(to, from, later);
-}
-
-void zero_tensor(const TensorPtr &t) {
-  if (on_cpu(t))
-    fill_zero(view_of(t));
-  else if (element_count(t->shape()) > 0)
-    run1("InplaceZero", {Operand::of(t)});
 }
 
 }  // namespace msa

@@ -1,9 +1,14 @@
-// Where tensors live: in the host's memory, or in that of an accelerator that MindSpore drives. Host code must not read
-// or write an accelerator's memory. It copies through the functions below.
+// The accelerator that MindSpore drives, its memory, and copies of bytes between that memory and the host's. Everything
+// here works on addresses; layouts and dtypes are handled above (transfer.h).
 #pragma once
-#include "bridge.h"
+#include "../kernels/api.h"
+#include "ir/tensor.h"
 
 namespace msa {
+
+// Whether MindSpore computes on an accelerator with memory of its own in this process. Set when the module is loaded.
+extern bool separate_memory;
+inline bool has_accelerator() { return separate_memory; }
 
 // Raised in Python as torch.OutOfMemoryError.
 struct OutOfMemory : std::runtime_error {
@@ -46,29 +51,10 @@ Device *accelerator();
 // The tag of tensors in the accelerator's memory: 1 + the index of the device.
 int accelerator_tag();
 
-// A dense tensor in host memory with the values of t: t itself if it is there already.
-TensorPtr on_host(const TensorPtr &t);
-// A tensor with the values of t on the device with this tag, with the strides of t if they are dense. With `later`, a
-// copy from pinned memory does not wait, nor does a copy to the host, whose result is in pinned memory.
-TensorPtr copy_to_device(const TensorPtr &t, int tag, bool later = false);
-// Writes the values of `from`, converted and broadcast, into `to`. Either may be on either device. With `later`, a copy
-// between the accelerator and pinned memory does not wait.
-void copy_tensor(const TensorPtr &to, const TensorPtr &from, bool later = false);
-// A tensor in pinned memory with the values of t, which is on the host, and whether a tensor is in such memory.
-TensorPtr pinned_copy(const TensorPtr &t);
-bool is_pinned(const TensorPtr &t);
-void zero_tensor(const TensorPtr &t);
 // While the device is stopped (torch.npu.stop_device), operators and copies on it raise RuntimeError.
 void set_device_stopped(bool stopped);
 void refuse_if_stopped();
 // Waits until every operator in MindSpore's queue has been given to its stream.
 void finish_queue();
-// Must be called before the sizes, strides or memory of an existing tensor change. Operators that are still in the
-// queue read them when it is their turn.
-inline void before_change(const TensorPtr &t) {
-  if (!on_cpu(t)) finish_queue();
-}
-// The address of the first element, on whichever device it is. Operators that are still queued run first.
-void *data_pointer(const TensorPtr &t);
 
 }  // namespace msa
