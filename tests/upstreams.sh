@@ -5,8 +5,8 @@
 #
 # FOLDER holds git repositories as Megatron-LM.git.tar, MindSpeed.git.tar and MindSpeed-LLM.git.tar. They are unpacked and
 # checked out under build/upstreams. Without further arguments Megatron-LM's parallel layouts, its newer releases and MindSpeed's
-# adaptor are run, then the trainings through trl, peft and accelerate, which pip fetches, and MindSpeed-LLM as
-# `auto_convert.sh llm` converts it. The newest Megatron-LM needs Python 3.12: it is run if MSADAPTER_PYTHON_3_12 names the one
+# adaptor are run, then the trainings through trl, peft and accelerate, which pip fetches, then MindSpeed-LLM as
+# `auto_convert.sh llm` converts it, with the user stories of the toolkit. The newest Megatron-LM needs Python 3.12: it is run if MSADAPTER_PYTHON_3_12 names the one
 # of an environment that `auto_convert.sh core --release 0.19.0` has made.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -60,9 +60,11 @@ bash tests/run.sh tests/megatron/test_parallel.py tests/megatron/test_newer_rele
   tests/megatron/test_watch.py \
   tests/npu/test_mindspeed_training.py tests/patches/test_manager.py tests/patches/test_product.py
 PYTHONPATH="$(trainers)" bash tests/run.sh tests/huggingface/test_trl.py tests/huggingface/test_training.py \
-  tests/toolkit/training/test_hf.py tests/toolkit/training/test_grpo.py tests/toolkit/training/test_tuning.py
+  tests/toolkit/training/test_hf.py tests/toolkit/training/test_grpo.py tests/toolkit/training/test_tuning.py \
+  tests/toolkit/stories/test_hugging_face.py
 unpack MindSpeed-LLM
 converted llm
+MSADAPTER_LLM="$work/converted/llm" bash tests/run.sh tests/toolkit/stories/test_megatron.py
 export MSADAPTER_MINDSPEED="$work/converted/llm/MindSpeed" MSADAPTER_MINDSPEED_LLM="$work/converted/llm/MindSpeed-LLM"
 export PYTHONPATH="$work/converted/packages-llm-26.1.0"
 bash tests/run.sh tests/npu/test_mindspeed_llm.py tests/npu/test_mindspeed_llm_tools.py \

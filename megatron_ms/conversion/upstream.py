@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,38 +19,21 @@ import numpy
 from ..convert import steps
 from ..errors import UserError
 from ..training import megatron
-from ..training import settings as checks
+from ..training.folder import LATEST
 from ..training.lines import last_errors
 from ..upstream import trees as upstream_trees
 from ..upstream.trees import LLM
-from . import digest_program, forward, megatron_program, weights
+from . import checkpoints, digest_program, forward, megatron_program, weights
 from .tools import tool_for
 from .work import ProofError, copy_beside
 
 if TYPE_CHECKING:
     from ..config import Document
-    from ..training.settings import Settings
     from .section import Convert
-
-LATEST = "latest_checkpointed_iteration.txt"
-
 
 _OUTPUT = "lm_head.weight"
 _TIED = {"gemma": True, "gemma2": True}  # transformers' defaults, where config.json says nothing
 _DTYPES = {"F32": "fp32", "BF16": "bf16", "F16": "fp16"}
-# Our keys of the section `model` -> names in config.json, which must agree.
-_GEOMETRY = {
-    "num_layers": ("num_hidden_layers", "n_layer"),
-    "hidden_size": ("hidden_size",),
-    "num_attention_heads": ("num_attention_heads", "n_head"),
-    "num_query_groups": ("num_key_value_heads",),
-    "ffn_hidden_size": ("intermediate_size",),
-    "kv_channels": ("head_dim",),
-    "vocab_size": ("vocab_size",),
-    "num_experts": ("num_local_experts", "num_experts", "n_routed_experts"),
-    "moe_router_topk": ("num_experts_per_tok",),
-    "moe_ffn_hidden_size": ("moe_intermediate_size",),
-}
 
 
 class Job:
@@ -59,21 +41,17 @@ class Job:
 
     def __init__(self, document: Document, keys: Convert, model: Path, work: Path) -> None:
         self.document, self.work, self.model, self.keys = document, work, model, keys
-        self.facts = _facts(model)
-        self.settings = _settings(document)
+        self.facts = checkpoints.facts_of(model)
+        self.settings = checkpoints.settings_of(document)
         self.trees = upstream_trees.find(self.settings.run.trees)
         if self.trees.upstream != LLM:
             raise document.error("run.trees", f"the converters are those of {LLM}: bash auto_convert.sh llm")
-        _check_geometry(self.settings, self.facts, model)
+        checkpoints.check_geometry(self.settings, self.facts, model)
         self.tool = tool_for(self.trees, self.facts, model / "config.json")
 
     @property
     def layout(self) -> str:
-        parallel = self.settings.parallel
-        sizes = {"TP": parallel.tensor, "PP": parallel.pipeline, "EP": parallel.expert}
-        virtual = parallel.layers_per_virtual_stage
-        text = " x ".join(f"{name} {size}" for name, size in sizes.items() if name != "EP" or size > 1)
-        return text + (f", {virtual} layers in a chunk" if virtual else "")
+        return checkpoints.layout(self.settings)
 
     def to_megatron(self, source: Path, dtype: str, result: Path) -> None:
         """Runs the converter from a folder of Hugging Face."""
@@ -160,9 +138,9 @@ class Job:
 
     def plain(self, source: Path) -> Path:
         """The checkpoint, or what Megatron makes of one in the format torch_dist in this layout: one in the format torch."""
-        folder = _latest(source)
+        folder = checkpoints.latest(source)
         if not (folder / ".metadata").is_file():
-            _check_parts(self, folder)
+            checkpoints.check_parts(self.settings, folder)
             return source
         made = self.work / "plain"
         entries = [
@@ -175,14 +153,16 @@ class Job:
         command = megatron.loading_command(self.settings, self.trees, program, source, entries)
         self.run(command.words, self.settings.run.processes, "reading torch_dist", command.variables)
         # Weights alone are the beginning of a training for Megatron, so it numbers them 0, which it then does not read.
-        _latest(made / "torch").rename(made / "torch" / "iter_0000001")
+        checkpoints.latest(made / "torch").rename(made / "torch" / "iter_0000001")
         (made / "torch" / LATEST).write_text("1", encoding="utf-8")
         return made / "torch"
 
     def digests(self, checkpoint: Path) -> dict[str, Any]:
         """The hashes of all tensors of a checkpoint."""
         output = self.run(
-            [sys.executable, digest_program.__file__, _latest(checkpoint)], 1, "reading the checkpoint"
+            [sys.executable, digest_program.__file__, checkpoints.latest(checkpoint)],
+            1,
+            "reading the checkpoint",
         )
         return dict(json.loads(output.rpartition(digest_program.MARK)[2]))
 
@@ -249,35 +229,6 @@ def to_huggingface(document: Document, keys: Convert, source: Path, work: Path) 
     return found
 
 
-def _settings(document: Document) -> Settings:
-    """The settings of a training with as many processes as the layout has parts."""
-    from dataclasses import replace
-
-    settings = checks.checked(document, checks.Settings)
-    parallel = settings.parallel
-    if parallel.context > 1:
-        raise document.error("parallel.context", "a checkpoint does not depend on it: remove it")
-    count = parallel.tensor * parallel.pipeline * parallel.expert
-    run = settings.run.model_copy(update={"processes": count, "nodes": 1, "port": 0})
-    train = settings.train.model_copy(update={"global_batch": None, "micro_batch": 1})
-    made = replace(settings, run=run, train=train)
-    checks.check_sizes(made)
-    return made
-
-
-def _facts(model: Path) -> dict[str, Any]:
-    place = model / "config.json"
-    try:
-        facts = json.loads(place.read_text(encoding="utf-8"))
-    except (ValueError, UnicodeDecodeError) as error:
-        raise UserError(f"{place}: {error}") from None
-    if not isinstance(facts, dict):
-        raise UserError(f"{place}: must be an object with keys")
-    if "auto_map" in facts:  # MindSpeed-LLM's converters would run it
-        raise UserError(f"{place}: the model needs code of its own (auto_map), which is never run")
-    return facts
-
-
 def _older(facts: Mapping[str, Any]) -> dict[str, Any]:
     """A config.json with the names that transformers 4 and MindSpeed-LLM's converters read."""
     found = {name: value for name, value in facts.items() if name not in ("dtype", "rope_parameters")}
@@ -299,37 +250,6 @@ def _set_dtype(place: Path, precision: str) -> None:
     facts.pop("torch_dtype", None)
     facts["dtype"] = {"bf16": "bfloat16", "fp16": "float16"}.get(precision, precision)
     place.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-
-
-def _check_geometry(settings: Settings, facts: Mapping[str, Any], model: Path) -> None:
-    """Raises UserError for the first key of the section `model` that config.json contradicts."""
-    for key, names in _GEOMETRY.items():
-        own = getattr(settings.model, key)
-        stated = next((facts[name] for name in names if facts.get(name) is not None), None)
-        given = f"model.{key}" in settings.document.origins
-        if given and stated is not None and own is not None and own != stated:
-            message = f"is {own}, but {model / 'config.json'} has {stated}"
-            raise settings.document.error(f"model.{key}", message)
-
-
-def _latest(checkpoint: Path) -> Path:
-    """The folder of the last iteration of a checkpoint."""
-    text = (checkpoint / LATEST).read_text(encoding="utf-8").strip()
-    folder = checkpoint / (f"iter_{int(text):07}" if text.isdigit() else text)
-    if text != "release" and not text.isdigit() or not folder.is_dir():
-        raise UserError(f"{checkpoint / LATEST}: names the iteration {text!r}, which is not there")
-    return folder
-
-
-def _check_parts(job: Job, folder: Path) -> None:
-    """Raises UserError unless a checkpoint in the format torch has the parts of the layout."""
-    parts = [
-        place for place in folder.glob("mp_rank_*") if re.fullmatch(r"mp_rank_\d\d(_\d\d\d)*", place.name)
-    ]
-    wanted = job.settings.run.processes
-    if len(parts) != wanted:
-        message = f"{folder} has {len(parts)} parts, but {job.layout} has {wanted}: give the sizes that it was trained with"
-        raise job.document.error("parallel", message)
 
 
 def _dtype(source: Path, found: Mapping[str, weights.Tensor]) -> str:

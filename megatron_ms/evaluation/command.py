@@ -39,6 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     document = config.load(arguments.config, arguments.overrides)
     keys, model = document.section("evaluate", Evaluate), document.section("generate", Generate)
+    if model.checkpoint is not None:
+        message = "has no meaning here: make a folder of transformers from it with `convert`"
+        raise document.error("generate.checkpoint", message)
     output = Path(keys.output)
     if output.exists():
         raise UserError(f"evaluate.output: {output} exists and is not overwritten: name another folder")

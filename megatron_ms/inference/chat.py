@@ -26,16 +26,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from .. import config
     from .conversation import Conversation
-    from .engine import Engine
-    from .section import Generate
+    from .opening import engine_of
 
-    keys = config.load(arguments.config, arguments.overrides).section("generate", Generate)
+    document = config.load(arguments.config, arguments.overrides)
     if arguments.web:
         from .web import bind, serve
 
         server = bind(arguments.port)  # before the model is loaded, because the port may be taken
-        return serve(server, Conversation(Engine(keys)))
-    talk(Conversation(Engine(keys)), sys.stdin, sys.stdout)
+        return serve(server, Conversation(engine_of(document)))
+    talk(Conversation(engine_of(document)), sys.stdin, sys.stdout)
     return 0
 
 

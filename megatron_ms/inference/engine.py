@@ -13,6 +13,13 @@ from .section import Generate
 
 # A long prompt in front of a short limit would otherwise end in an error deep inside the model.
 _LENGTHS = ("max_position_embeddings", "n_positions", "seq_length")
+# Without the second option, a model with code of its own would ask at the terminal whether to run it.
+_SAFELY: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+
+
+def longest_of(config: Any) -> int | None:
+    """The longest text that a model takes, in tokens, if its configuration says so."""
+    return next((getattr(config, name) for name in _LENGTHS if getattr(config, name, None)), None)
 
 
 class Engine:
@@ -20,28 +27,35 @@ class Engine:
 
     def __init__(self, keys: Generate) -> None:
         self.keys = keys
-        folder = _checked_folder(keys.model)
+        self.folder = _checked_folder(keys.model)
         provide_torch()
         import torch
         import transformers
         from safetensors import SafetensorError
 
-        try:
-            # Without the second option, a model with code of its own would ask at the terminal whether to run it.
-            safely: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-            self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **safely)
-            self.model = transformers.AutoModelForCausalLM.from_pretrained(
-                folder, dtype=keys.dtype, **safely
-            ).to(keys.device)
-        except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-            raise UserError(f"generate.model: {folder}: {str(error).splitlines()[0]}") from None
-        self.model.eval()
         self.torch = torch
+        try:
+            self.tokenizer = transformers.AutoTokenizer.from_pretrained(self.folder, **_SAFELY)
+            self._load()
+        except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+            raise UserError(f"generate.model: {self.folder}: {str(error).splitlines()[0]}") from None
         if self.tokenizer.pad_token_id is None:
             self.tokenizer.pad_token = self.tokenizer.eos_token
         self.tokenizer.padding_side = "left"  # the answers stand behind the prompts
-        config = self.model.config
-        self.longest = next((getattr(config, n) for n in _LENGTHS if getattr(config, n, None)), None)
+
+    def _load(self) -> None:
+        """Sets the model, and the longest text that it takes."""
+        import transformers
+
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            self.folder, dtype=self.keys.dtype, **_SAFELY
+        )
+        self.model = model.to(self.keys.device).eval()
+        self.longest = longest_of(self.model.config)
+
+    def files(self) -> list[Path]:
+        """The files on which the texts depend."""
+        return sorted(self.folder.iterdir())
 
     def texts(self, prompts: Sequence[str]) -> list[str]:
         """The continuations of several prompts, which are computed together."""

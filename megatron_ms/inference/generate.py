@@ -26,12 +26,13 @@ def run(arguments: argparse.Namespace) -> int:
     from .. import config
     from .section import Generate
 
-    keys = config.load(arguments.config, arguments.overrides).section("generate", Generate)
+    document = config.load(arguments.config, arguments.overrides)
+    keys = document.section("generate", Generate)
     prompts = _prompts(keys)
     output = None if keys.output is None else _free(Path(keys.output))
-    from .engine import Engine
+    from .opening import engine_of
 
-    engine = Engine(keys)
+    engine = engine_of(document)
     if output is None:
         for prompt, text in _pairs(engine, prompts):
             print(f"{prompt}{text}", flush=True)
@@ -49,8 +50,8 @@ def _write(engine: Engine, prompts: list[str], output: Path) -> None:
     from ..convert.steps import digest
     from ..errors import UserError
 
-    model = sorted(Path(engine.keys.model).iterdir())
-    files = [(file.name, state.st_size, state.st_mtime_ns) for file in model for state in [file.stat()]]
+    states = [(file, file.stat()) for file in engine.files()]
+    files = [(file.name, state.st_size, state.st_mtime_ns) for file, state in states]
     work = digest(engine.keys.model_dump_json(), json.dumps(prompts), repr(files))[:12]
     part = output.with_name(f"{output.name}.{work}.part")
     with part.open("a+", encoding="utf-8") as file:

@@ -13,6 +13,10 @@ class Generate(Section):
     """The section `generate`. The commands `generate` and `chat` read it."""
 
     model: str = key(help="the model's folder, as transformers writes it")
+    checkpoint: str | None = key(
+        None,
+        "a Megatron checkpoint of this model, whose weights are used, on as many processes as it has parts",
+    )
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = key(
         "auto", "the type of the weights; auto is that of the files"
     )

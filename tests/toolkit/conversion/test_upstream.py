@@ -10,10 +10,11 @@ import numpy
 import pytest
 
 from megatron_ms import commands, config
-from megatron_ms.conversion import forward, tools, upstream, weights
+from megatron_ms.conversion import checkpoints, forward, tools, upstream, weights
 from megatron_ms.errors import UserError
 from megatron_ms.models import levels
 from megatron_ms.models.toys import TOYS
+from megatron_ms.training.folder import LATEST
 from megatron_ms.upstream import trees as upstream_trees
 from tests.toolkit import fake_upstream
 from tests.toolkit.llm import laid_out
@@ -99,14 +100,14 @@ def test_a_checkpoint_of_another_layout_is_named(place, capsys) -> None:
     source = place / "checkpoint"
     for part in ("mp_rank_00", "mp_rank_01"):
         (source / "iter_0000004" / part).mkdir(parents=True)
-    (source / upstream.LATEST).write_text("4")
+    (source / LATEST).write_text("4")
     words = [*TOYS["Qwen2.5"].words(), "convert.source=checkpoint", "convert.to=huggingface"]
     assert commands.main(["convert", "convert.yaml", *words]) == 2
     assert "convert.like: must name a folder" in capsys.readouterr().err
     words += ["convert.like=model", "parallel.pipeline=4"]
     assert commands.main(["convert", "convert.yaml", *words]) == 2
     assert "iter_0000004 has 2 parts, but TP 1 x PP 4 has 4" in capsys.readouterr().err
-    (source / upstream.LATEST).write_text("5")
+    (source / LATEST).write_text("5")
     assert commands.main(["convert", "convert.yaml", *words]) == 2
     assert "names the iteration '5', which is not there" in capsys.readouterr().err
 
@@ -180,6 +181,6 @@ def test_logits_that_differ_are_refused() -> None:
 
 def test_the_layout_decides_the_number_of_processes(place) -> None:
     words = [*TOYS["Qwen2.5"].words(), "parallel.tensor=2", "parallel.pipeline=2", "run.processes=3"]
-    assert upstream._settings(config.load("convert.yaml", words)).run.processes == 4
+    assert checkpoints.settings_of(config.load("convert.yaml", words)).run.processes == 4
     with pytest.raises(UserError, match="4 layers is not divisible by pipeline 3"):
-        upstream._settings(config.load("convert.yaml", [*words, "parallel.pipeline=3"]))
+        checkpoints.settings_of(config.load("convert.yaml", [*words, "parallel.pipeline=3"]))

@@ -1,0 +1,100 @@
+"""Megatron checkpoints and the models in them: what a configuration and a folder say of them, and whether both agree."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UserError
+from ..training import settings as checks
+from ..training.folder import LATEST
+
+if TYPE_CHECKING:
+    from ..config import Document
+    from ..training.settings import Settings
+
+# Our keys of the section `model` -> names in config.json, which must agree.
+_GEOMETRY = {
+    "num_layers": ("num_hidden_layers", "n_layer"),
+    "hidden_size": ("hidden_size",),
+    "num_attention_heads": ("num_attention_heads", "n_head"),
+    "num_query_groups": ("num_key_value_heads",),
+    "ffn_hidden_size": ("intermediate_size",),
+    "kv_channels": ("head_dim",),
+    "vocab_size": ("vocab_size",),
+    "num_experts": ("num_local_experts", "num_experts", "n_routed_experts"),
+    "moe_router_topk": ("num_experts_per_tok",),
+    "moe_ffn_hidden_size": ("moe_intermediate_size",),
+}
+
+
+def settings_of(document: Document) -> Settings:
+    """The settings of a training with as many processes as the layout has parts."""
+    settings = checks.checked(document, checks.Settings)
+    parallel = settings.parallel
+    if parallel.context > 1:
+        raise document.error("parallel.context", "a checkpoint does not depend on it: remove it")
+    count = parallel.tensor * parallel.pipeline * parallel.expert
+    run = settings.run.model_copy(update={"processes": count, "nodes": 1, "port": 0})
+    train = settings.train.model_copy(update={"global_batch": None, "micro_batch": 1})
+    made = replace(settings, run=run, train=train)
+    checks.check_sizes(made)
+    return made
+
+
+def layout(settings: Settings) -> str:
+    """The parallel sizes of a checkpoint in words."""
+    parallel = settings.parallel
+    sizes = {"TP": parallel.tensor, "PP": parallel.pipeline, "EP": parallel.expert}
+    virtual = parallel.layers_per_virtual_stage
+    text = " x ".join(f"{name} {size}" for name, size in sizes.items() if name != "EP" or size > 1)
+    return text + (f", {virtual} layers in a chunk" if virtual else "")
+
+
+def facts_of(model: Path) -> dict[str, Any]:
+    """What the config.json of a folder of transformers says."""
+    place = model / "config.json"
+    try:
+        facts = json.loads(place.read_text(encoding="utf-8"))
+    except (ValueError, UnicodeDecodeError) as error:
+        raise UserError(f"{place}: {error}") from None
+    if not isinstance(facts, dict):
+        raise UserError(f"{place}: must be an object with keys")
+    if "auto_map" in facts:  # upstream's programs would run it
+        raise UserError(f"{place}: the model needs code of its own (auto_map), which is never run")
+    return facts
+
+
+def check_geometry(settings: Settings, facts: Mapping[str, Any], model: Path) -> None:
+    """Raises UserError for the first key of the section `model` that config.json contradicts."""
+    for key, names in _GEOMETRY.items():
+        own = getattr(settings.model, key)
+        stated = next((facts[name] for name in names if facts.get(name) is not None), None)
+        given = f"model.{key}" in settings.document.origins
+        if given and stated is not None and own is not None and own != stated:
+            message = f"is {own}, but {model / 'config.json'} has {stated}"
+            raise settings.document.error(f"model.{key}", message)
+
+
+def latest(checkpoint: Path) -> Path:
+    """The folder of the last iteration of a checkpoint."""
+    text = (checkpoint / LATEST).read_text(encoding="utf-8").strip()
+    folder = checkpoint / (f"iter_{int(text):07}" if text.isdigit() else text)
+    if text != "release" and not text.isdigit() or not folder.is_dir():
+        raise UserError(f"{checkpoint / LATEST}: names the iteration {text!r}, which is not there")
+    return folder
+
+
+def check_parts(settings: Settings, folder: Path) -> None:
+    """Raises UserError unless a checkpoint in the format torch has the parts of the layout."""
+    parts = [
+        place for place in folder.glob("mp_rank_*") if re.fullmatch(r"mp_rank_\d\d(_\d\d\d)*", place.name)
+    ]
+    wanted = settings.run.processes
+    if len(parts) != wanted:
+        message = f"{folder} has {len(parts)} parts, but {layout(settings)} has {wanted}: give the sizes that it was trained with"
+        raise settings.document.error("parallel", message)

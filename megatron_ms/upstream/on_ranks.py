@@ -1,0 +1,65 @@
+"""Megatron's model on the ranks of a layout, for programs that are started there with upstream's own flags."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def load(programs: str) -> list[Any]:
+    """The parts of the model that this rank has, with the weights of the checkpoint that `--load` names.
+
+    programs: the folder of upstream's pretrain_gpt.py, whose model is built.
+    """
+    sys.path.insert(0, programs)
+    import pretrain_gpt  # first, because MindSpeed-LLM adapts Megatron when it is imported
+    from megatron.core.enums import ModelType
+    from megatron.training import get_model
+    from megatron.training.checkpointing import load_checkpoint
+    from megatron.training.initialize import initialize_megatron
+
+    initialize_megatron()
+    model = get_model(pretrain_gpt.model_provider, ModelType.encoder_or_decoder, wrap_with_ddp=False)
+    load_checkpoint(model, None, None)
+    for part in model:
+        part.eval()
+    return list(model)
+
+
+def forward(model: list[Any], ids: Any) -> Any:
+    """The logits of the whole vocabulary on the ranks of the last pipeline stage, else None.
+
+    ids: [rows, length], the same on all ranks. The logits are [rows, length, vocabulary with its padding].
+    """
+    import torch
+    from megatron.core.pipeline_parallel import get_forward_backward_func
+    from megatron.core.tensor_parallel import gather_from_tensor_model_parallel_region
+
+    rows, length = ids.shape
+    places = torch.arange(length, device=ids.device)[None].expand(rows, length)
+    later = torch.ones(length, length, dtype=torch.bool, device=ids.device).triu(1)[None, None]
+    later = later.expand(rows, 1, length, length)
+
+    def step(batch: Any, part: Any) -> Any:
+        return part(ids, places, later), lambda output, non_loss_data=True: output
+
+    with torch.no_grad():
+        found = get_forward_backward_func()(
+            forward_step_func=step,
+            data_iterator=[None] * len(model) if len(model) > 1 else None,
+            model=model,
+            num_microbatches=_microbatches(),
+            seq_length=length,
+            micro_batch_size=rows,
+            forward_only=True,
+            collect_non_loss_data=True,
+        )
+    return gather_from_tensor_model_parallel_region(found[0]) if found else None
+
+
+def _microbatches() -> int:
+    """An interleaved pipeline needs one for each stage."""
+    from megatron.core import parallel_state
+
+    interleaved = parallel_state.get_virtual_pipeline_model_parallel_world_size()
+    return parallel_state.get_pipeline_model_parallel_world_size() if interleaved else 1
