@@ -441,6 +441,8 @@ def __getattr__(name: str):
         raise AttributeError(name)
     if name in _LIBRARIES:
         return _LIBRARIES[name]
+    if name == "_VF":
+        return _importlib.import_module("._VF", __name__)
     if name in _ELSEWHERE:
         return getattr(_importlib.import_module(f".{_ELSEWHERE[name]}", __name__), name)
     if name.startswith("_foreach_"):

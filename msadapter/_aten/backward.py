@@ -169,13 +169,36 @@ def native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, g
 @_declare
 def convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed,
         output_padding, groups, output_mask):  # fmt: skip
-    bias = None if bias_sizes is None else weight.new_zeros(list(bias_sizes))
+    bias = weight.new_zeros(list(bias_sizes)) if bias_sizes is not None and output_mask[2] else None
     return _some(
         lambda x, w, b: t.convolution(x, w, b, stride, padding, dilation, transposed, output_padding, groups),
         grad_output,
         (input, weight, bias),
         output_mask,
     )
+
+
+@_declare
+def _convolution_double_backward(ggI, ggW, ggb, gO, weight, self, stride, padding, dilation, transposed,
+        output_padding, groups, output_mask):  # fmt: skip
+    """Return the gradients of (gO, self, weight), given gradients of the convolution's three gradients."""
+
+    def first(g, x, w):
+        bias = None if ggb is None else w.new_zeros(ggb.shape)
+        options = (stride, padding, dilation, transposed, output_padding, groups)
+        with enable_grad():
+            leaves = [y if y.requires_grad else y.detach().requires_grad_() for y in (x, w)]
+            leaves += [] if bias is None else [bias.requires_grad_()]
+            out = t.convolution(*leaves[:2], leaves[2] if bias is not None else None, *options)
+            return grad(out, leaves, g, create_graph=True)
+
+    wanted = (ggI, ggW) if ggb is None else (ggI, ggW, ggb)
+    with enable_grad():
+        inputs = [x.detach().requires_grad_() for x in (gO, self, weight)]
+        pairs = [(g, v) for g, v in zip(first(*inputs), wanted, strict=True) if v is not None]
+        outs, vectors = zip(*pairs, strict=True) if pairs else ((), ())
+        found = grad(outs, inputs, vectors, allow_unused=True) if pairs else (None,) * 3
+    return tuple(g if asked else None for g, asked in zip(found, output_mask, strict=True))
 
 
 @_declare

@@ -61,6 +61,13 @@ def _is_all_true(self):
     return self.all()
 
 
+def _local_scalar_dense(self):
+    """Return the number in a tensor of one element."""
+    if self.numel() == 0:
+        raise RuntimeError("Empty tensor not supported")
+    return self.reshape(-1)[0].item()
+
+
 def alias(self):
     """Return a view of the whole tensor."""
     return self.view_as(self)
@@ -150,6 +157,7 @@ OPERATORS = {name: _averaging(name) for name in _LOSSES} | {
         sym_constrain_range,
         sym_constrain_range_for_size,
         _is_all_true,
+        _local_scalar_dense,
         alias,
         slice,
         sym_size,

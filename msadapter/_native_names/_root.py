@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 import weakref
 
 from .._host.native import load
@@ -65,6 +66,30 @@ def _get_tracing_state() -> None:
     """Return None: no TorchScript trace is being recorded."""
 
 
+def _get_mkldnn_enabled() -> bool:
+    """Return what ``torch.backends.mkldnn.enabled`` says."""
+    from ..backends import mkldnn
+
+    return mkldnn.enabled
+
+
+def _set_mkldnn_enabled(enabled: bool) -> None:
+    """Set ``torch.backends.mkldnn.enabled``."""
+    from ..backends import mkldnn
+
+    mkldnn.set_flags(_enabled=bool(enabled))
+
+
+def _warn() -> None:
+    """Show the warning with which PyTorch tests its own warnings."""
+    warnings.warn("Test message for TORCH_WARN", UserWarning, stacklevel=2)
+
+
+def _warn_deprecation() -> None:
+    """The same with a DeprecationWarning."""
+    warnings.warn("Test message for TORCH_WARN_DEPRECATION", DeprecationWarning, stacklevel=2)
+
+
 class _FunctionsOfTorch(type):
     def __getattr__(cls, name: str):
         found = namespaces["torch"].get(name)
@@ -81,6 +106,10 @@ _written = (
     _VariableFunctionsClass,
     _get_tracing_state,
     _WeakTensorRef,
+    _get_mkldnn_enabled,
+    _set_mkldnn_enabled,
+    _warn,
+    _warn_deprecation,
     _set_fwd_grad_enabled,
     _get_accelerator,
     _get_privateuse1_backend_name,

@@ -35,6 +35,8 @@ def __getattr__(name: str):
         return load().SavedTensor
     if name in _ANOMALY:
         return getattr(importlib.import_module(".anomaly_mode", __name__), name)
+    if name == "torch":  # PyTorch's module has imported it
+        return importlib.import_module("torch")
     if name in ("functional", "profiler", "forward_ad", "anomaly_mode"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'torch.autograd' has no attribute {name!r}")

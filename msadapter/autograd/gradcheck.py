@@ -10,9 +10,11 @@ import functools
 import sys
 import types
 import warnings
+from collections.abc import Iterable
 
 from .. import ops
 from .._values.dtype import float64
+from ..ops._generator import Generator
 from ..tensor import Tensor
 from . import forward_ad
 from ._functions import UndefinedGrad
@@ -82,6 +84,41 @@ def _slopes(func, inputs, index: int, direction: Tensor, eps: float) -> list[Ten
     return [(a - b) / (2 * eps) for a, b in zip(ahead, behind, strict=True)]
 
 
+def _iter_tensors(x, only_requiring_grad: bool = False):
+    """Yield the tensors of nested sequences, in order."""
+    if isinstance(x, Tensor):
+        if x.requires_grad or not only_requiring_grad:
+            yield x
+    elif isinstance(x, Iterable) and not isinstance(x, str):
+        for element in x:
+            yield from _iter_tensors(element, only_requiring_grad)
+
+
+def _get_numerical_jacobian(fn, inputs, outputs=None, target=None, eps=1e-3, is_forward_ad=False):
+    """Return the numerical Jacobians: a list over the tensors of ``target`` that require grad, by default those of ``inputs``.
+
+    Each element has a matrix (numbers of the tensor, numbers of the output) for each continuous output.
+    """
+    inputs = _tuple(inputs)
+    targets = list(inputs if target is None else _tuple(target))
+    found = []
+    for i, x in enumerate(targets):
+        if not (isinstance(x, Tensor) and x.requires_grad):
+            continue
+        rows = [_slopes(lambda *_: fn(*inputs), targets, i, unit, eps) for unit in _units(_reals(x).numel())]
+        found.append(tuple(ops.stack(column).to(x.device, x.dtype) for column in zip(*rows, strict=True)))
+    return found
+
+
+def get_numerical_jacobian(fn, inputs, target=None, eps=1e-3, grad_out=1.0):
+    """Return the numerical Jacobians of a function of one output, for each tensor that requires grad."""
+    if grad_out != 1.0:
+        raise ValueError(
+            "Expected grad_out to be 1.0. get_numerical_jacobian no longer supports other values."
+        )
+    return tuple(jacobians[0] for jacobians in _get_numerical_jacobian(fn, inputs, None, target, eps))
+
+
 def _units(n: int):
     for i in range(n):
         unit = ops.zeros(n, dtype=float64, device="cpu")
@@ -110,6 +147,12 @@ class _Check:
         self.eps, self.atol, self.rtol, self.nondet_tol = eps, atol, rtol, nondet_tol
         self.places = [i for i, x in enumerate(inputs) if _continuous(x) and x.requires_grad]
         self.wanted = [inputs[i] for i in self.places]
+        # The directions come from a generator of their own, so that a function that restores the global one draws the same
+        # numbers in every call.
+        self.generator = Generator("cpu")
+
+    def direction(self, count: int) -> Tensor:
+        return ops.rand(count, dtype=float64, device="cpu", generator=self.generator)
 
     def outputs(self) -> list[Tensor]:
         with enable_grad():
@@ -161,10 +204,10 @@ class _Check:
         for o, output in enumerate(outputs):
             if not output.requires_grad:
                 continue
-            vector = ops.rand(_reals(output).numel(), dtype=float64, device="cpu") + 0.1
+            vector: Tensor = self.direction(_reals(output).numel()).add(0.1)
             found, again = _back(output, self.wanted, vector), _back(output, self.wanted, vector)
             for j, i in enumerate(self.places):
-                direction = ops.rand(_reals(self.inputs[i]).numel(), dtype=float64, device="cpu")
+                direction = self.direction(_reals(self.inputs[i]).numel())
                 size = direction.norm()
                 direction = direction / size if bool(size) else direction
                 there = (_slopes(self.func, self.inputs, i, direction, self.eps)[o] * vector).sum()
@@ -178,7 +221,7 @@ class _Check:
         for place, i in enumerate(self.places):
             count = _reals(self.inputs[i]).numel()
             if fast and count:
-                direction = ops.rand(count, dtype=float64, device="cpu")
+                direction = self.direction(count)
                 self.compare_tangents(i, direction, _slopes(self.func, self.inputs, i, direction, self.eps))
                 continue
             for row, unit in enumerate(_units(count)):

@@ -9,6 +9,17 @@ fp32_precision = "none"
 flags = make_flags(globals(), ("enabled", "deterministic", "allow_tf32", "fp32_precision"))
 
 
+def set_flags(_enabled=None, _deterministic=None, _allow_tf32=None, _fp32_precision="none"):
+    """Set the flags that are given, and return the former values."""
+    global enabled, deterministic, allow_tf32, fp32_precision
+    before = (enabled, deterministic, allow_tf32, fp32_precision)
+    enabled = enabled if _enabled is None else _enabled
+    deterministic = deterministic if _deterministic is None else _deterministic
+    allow_tf32 = allow_tf32 if _allow_tf32 is None else _allow_tf32
+    fp32_precision = fp32_precision if _fp32_precision is None else _fp32_precision
+    return before
+
+
 def is_available() -> bool:
     """Return True, because MindSpore contains oneDNN."""
     return True

@@ -3,6 +3,8 @@
 from .. import ops
 from ..ops.nn_bags import _no_grad_embedding_renorm_  # noqa: F401
 from ..ops.nn_grouped import ScalingType, SwizzleType  # noqa: F401
+from ..ops.nn_misc import BORDERS as GRID_SAMPLE_PADDING_MODES  # noqa: F401
+from ..ops.nn_misc import INTERPOLATIONS as GRID_SAMPLE_INTERPOLATION_MODES  # noqa: F401
 from ..ops.nn_multihead import (  # noqa: F401
     _canonical_mask,
     _in_projection,

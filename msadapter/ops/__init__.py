@@ -55,6 +55,7 @@ FAMILIES = (
     "nn_distance",
     "nn_dropout",
     "nn_softmax",
+    "private_forms",
     "nn_normalize",
     "nn_loss_pairs",
     "nn_loss_margins",

@@ -289,13 +289,13 @@ def _extended(input, pad, mode):
 
 
 # ---- sampling at the positions of a grid
-_INTERPOLATIONS = {"bilinear": 0, "nearest": 1, "bicubic": 2}
-_BORDERS = {"zeros": 0, "border": 1, "reflection": 2}
+INTERPOLATIONS = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+BORDERS = {"zeros": 0, "border": 1, "reflection": 2}
 
 
 def _grid_grad(g, self, grid, interpolation_mode, padding_mode, align_corners, needs):
     if recording():
-        nearest = interpolation_mode == _INTERPOLATIONS["nearest"]  # does not depend on the grid
+        nearest = interpolation_mode == INTERPOLATIONS["nearest"]  # does not depend on the grid
         found = gradients_of(
             lambda x, at: grid_sampler_reference(x, at, interpolation_mode, padding_mode, align_corners),
             (self, grid),
@@ -334,11 +334,11 @@ def grid_sample(input, grid, mode, padding_mode, align_corners):
 
     The coordinates are in [-1, 1], with x (along W) first.
     """
-    if mode not in _INTERPOLATIONS:
+    if mode not in INTERPOLATIONS:
         raise ValueError(
             f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
         )
-    if padding_mode not in _BORDERS:
+    if padding_mode not in BORDERS:
         raise ValueError(
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
             f"'{padding_mode}'"
@@ -350,4 +350,4 @@ def grid_sample(input, grid, mode, padding_mode, align_corners):
         )
     if mode == "bicubic" and input.dim() == 5:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
-    return t.grid_sampler(input, grid, _INTERPOLATIONS[mode], _BORDERS[padding_mode], bool(align_corners))
+    return t.grid_sampler(input, grid, INTERPOLATIONS[mode], BORDERS[padding_mode], bool(align_corners))

@@ -176,7 +176,17 @@ class SparseTensor(Tensor):
     def detach(self):
         return self._with(self._v.detach())
 
-    data = property(lambda self: self.detach())
+    @property
+    def data(self):
+        return self.detach()
+
+    @data.setter
+    def data(self, other):
+        wanted = self.requires_grad
+        Tensor.data.fset(self, other)  # type: ignore[attr-defined]  # a property
+        self._take(other.detach())
+        self.__dict__["_extent"] = other._extent
+        self._v.requires_grad_(wanted)
 
     def detach_(self):
         self._v.detach_()

@@ -10,7 +10,10 @@ from ._construct import sparse_coo_tensor
 
 def _accumulate(weight, gradient) -> None:
     with no_grad():
-        weight.grad = gradient if weight.grad is None else weight.grad + gradient
+        if weight.grad is None:
+            weight.grad = gradient
+        else:  # as in PyTorch, the gradient stays the same object
+            weight.grad.add_(gradient)
 
 
 class _Rows(Function):

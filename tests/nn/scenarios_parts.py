@@ -272,6 +272,24 @@ def parametrisations(torch):
 
 
 @scenario
+def older_spectral_norm(torch):
+    """State dicts from before the vector v was kept, which have the normalised weight instead."""
+    nn = torch.nn
+    s = nn.utils.spectral_norm(nn.Linear(2, 3, bias=False))
+    original = torch.tensor([[1.0, 2.0], [0.5, -1.0], [3.0, 0.0]])
+    u = torch.nn.functional.normalize(torch.tensor([1.0, 0.3, 0.7]), dim=0)
+    old = {"weight_orig": original, "weight": original / 2.5, "weight_u": u}
+    out = [repr(s.load_state_dict(dict(old))), numbers(s.weight_v), numbers(s.weight_u)]
+    out += [numbers(s.eval()(torch.ones(1, 2)))]
+    for name in old:
+        rest = {k: v for k, v in old.items() if k != name}
+        out += [failure(s.load_state_dict, rest), repr(s.load_state_dict(rest, strict=False))]
+    present = {k: v.clone() for k, v in s.state_dict().items()}
+    out += [repr(s.load_state_dict(present))]
+    return out
+
+
+@scenario
 def functional_calls(torch):
     from importlib import import_module
 

@@ -193,7 +193,7 @@ class StateSupport:
         if metadata is not None:
             state_dict._metadata = metadata
 
-        def load(module, local_state, prefix):
+        def load(module, local_state, prefix, load_child):
             local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
             if assign:
                 local_metadata["assign_to_params_buffers"] = assign
@@ -203,10 +203,11 @@ class StateSupport:
             for name, child in module._modules.items():
                 if child is not None:
                     child_prefix = prefix + name + "."
-                    load(
+                    load_child(
                         child,
                         {k: v for k, v in local_state.items() if k.startswith(child_prefix)},
                         child_prefix,
+                        load_child,
                     )
             incompatible = _IncompatibleKeys(missing_keys, unexpected_keys)
             for hook in module._load_state_dict_post_hooks.values():
@@ -217,7 +218,11 @@ class StateSupport:
                         "it should be done inplace."
                     )
 
-        load(self, state_dict, "")
+        # The function is its own argument, because one that refers to itself keeps the tensors until the next garbage collection.
+        load(self, state_dict, "", load)
+        del (
+            load
+        )  # the function refers to itself, and would keep the tensors until the next garbage collection
         if strict:
             if unexpected_keys:
                 error_msgs.insert(0, f"Unexpected key(s) in state_dict: {_quoted(unexpected_keys)}. ")

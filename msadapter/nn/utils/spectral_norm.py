@@ -85,6 +85,7 @@ class SpectralNorm:
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(made)
         module._register_state_dict_hook(_StateDictVersion(made))
+        module._register_load_state_dict_pre_hook(_OlderStateDict(made))
         return made
 
 
@@ -97,6 +98,37 @@ class _StateDictVersion:
     def __call__(self, module, state_dict, prefix, local_metadata):
         versions = local_metadata.setdefault("spectral_norm", {})
         versions[self.fn.name + ".version"] = self.fn._version
+
+
+class _OlderStateDict:
+    """Reads state dicts from before version 1, which have the normalised weight in place of the vector v.
+
+    v is the vector for which the original weight divided by u . W v is that normalised weight.
+    """
+
+    def __init__(self, fn):
+        self.fn = fn
+
+    def __call__(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+        fn = self.fn
+        version = local_metadata.get("spectral_norm", {}).get(fn.name + ".version")
+        if version is not None and version >= 1:
+            return
+        key = prefix + fn.name
+        if all(key + suffix in state_dict for suffix in ("_orig", "_u", "_v")) and key not in state_dict:
+            return  # a present state dict without metadata
+        missing = [key + suffix for suffix in ("_orig", "", "_u") if key + suffix not in state_dict]
+        if missing:
+            if strict:
+                missing_keys.extend(missing)
+            return
+        with no_grad():
+            original, weight, u = state_dict[key + "_orig"], state_dict.pop(key), state_dict[key + "_u"]
+            norm = (original / weight).mean()
+            matrix = fn.reshape_weight_to_matrix(original)
+            inverse = ops.pinverse(matrix.t().mm(matrix))
+            v = ops.mv(inverse, ops.mv(matrix.t(), u))
+            state_dict[key + "_v"] = v * (norm / ops.dot(u, ops.mv(matrix, v)))
 
 
 def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
@@ -119,5 +151,9 @@ def remove_spectral_norm(module, name="weight"):
     for key, hook in module._state_dict_hooks.items():
         if isinstance(hook, _StateDictVersion) and hook.fn.name == name:
             del module._state_dict_hooks[key]
+            break
+    for key, hook in module._load_state_dict_pre_hooks.items():
+        if isinstance(hook.hook, _OlderStateDict) and hook.hook.fn.name == name:
+            del module._load_state_dict_pre_hooks[key]
             break
     return module

@@ -135,4 +135,43 @@ CASES = [
     "torch._foreach_mul(a, scalars=[1.0, 2.0])",
     "torch._foreach_sub(a, other=a)",
     "torch._foreach_pow(a, exponent=a)",
+    # operators behind an underscore
+    *(
+        f"w = x.clone().requires_grad_(); y = torch._masked_softmax(w, go > 0.4, {dim}, {kind}); "
+        "y.backward(go); (y, w.grad, type(y.grad_fn).__name__)"
+        for dim, kind in ((None, 2), (0, 2), (1, 1), (-1, None))
+    ),
+    "w = r(2, 2, 3, 3); m = torch.eye(3) > 0; torch._masked_softmax(w, m, 3, 0), torch._masked_softmax(w, m[:2], None, 1)",
+    "!torch._masked_softmax(x, go, 1, 2)",
+    "!torch._masked_softmax(r(2, 2, 3, 3), torch.eye(3) > 0, 1, 2)",
+    "!torch._masked_softmax(r(2, 2, 3, 3), torch.eye(3) > 0, 1)",
+    "!torch._masked_softmax(r(2, 2, 3, 3), torch.eye(3) > 0, 1, 1)",
+    "torch._softmax(x, 1, False), torch._log_softmax(x, -1, False)",
+    "!torch._softmax(x, 1, True)",
+    "torch._VF._add_relu(x, 1), torch._add_relu(x, go, alpha=2), torch._add_relu_(x.clone(), go)",
+    "torch._add_relu(torch.tensor([-3, 1]), torch.tensor([[1], [0]]), alpha=3)",
+    "!torch._add_relu(x > 0, x > 0)",
+    "w = im.clone().requires_grad_(); p = r(1, 3, 3, 2).requires_grad_(); y = "
+    "torch._grid_sampler_2d_cpu_fallback(w, p, 0, 1, True); y.sum().backward(); (y, w.grad, p.grad)",
+    "!torch._grid_sampler_2d_cpu_fallback(im, r(1, 3, 3), 0, 0, False)",
+    "torch._embedding_bag(r(4, 3), torch.tensor([0, 2, 2]), torch.tensor([0, 1]), False, 1)[:3]",
+    "torch._embedding_bag(r(4, 3), torch.tensor([0, 2, 2]), torch.tensor([0, 1]), False, 0, False, None, False, 2)[0]",
+    "torch._embedding_bag_forward_only(r(4, 3), torch.tensor([0, 2, 2]), torch.tensor([0, 1]))[0]",
+    "q = lambda *s: r(*s).double(); [g.contiguous() for g in A._convolution_double_backward(q(2, 3, 6), q(3, 3, 3), q(3), "
+    "q(2, 3, 3), q(3, 3, 3) * 2, q(2, 3, 6) + 1, (2,), (1,), (1,), False, (0,), 1, [True] * 3)]",
+    "q = lambda *s: r(*s).double(); [g.contiguous() for g in A._convolution_double_backward(q(2, 4, 6), None, None, "
+    "q(2, 2, 6), q(2, 2, 3) * 2, q(2, 4, 6) + 1, (1,), (1,), (1,), False, (0,), 2, [True, False, True])[::2]]",
+    "A.convolution_backward(r(1, 3, 6, 6), im, r(3, 2, 3, 3), [0], *([1, 1],) * 3, False, [0, 0], 1, [False, True, False])[1]",
+    "A._local_scalar_dense(one)",
+    "!A._local_scalar_dense(torch.ones(0))",
+    "z = torch._efficientzerotensor((2, 3), dtype=torch.int64); (z + 1, z.shape, z.dtype)",
+    "!torch._efficientzerotensor(2).add_(1)",
+    "torch._test_check_tensor(x == x)",
+    "!torch._test_check_tensor(x > 0)",
+    "F = torch.nn.functional; F.GRID_SAMPLE_INTERPOLATION_MODES, F.GRID_SAMPLE_PADDING_MODES",
+    "w = [torch._C._get_mkldnn_enabled()]; torch._C._set_mkldnn_enabled(False); w.append(torch.backends.mkldnn.enabled); "
+    "torch._C._set_mkldnn_enabled(True); w",
+    "N = torch.autograd.gradcheck.__globals__['_get_numerical_jacobian'] if hasattr(torch.autograd.gradcheck, '__globals__') "
+    "else torch.autograd.gradcheck._get_numerical_jacobian; w = x.double().requires_grad_(); "
+    "[[j.round(decimals=4) for j in js] for js in N(lambda v: v[0, 0] * v[0, 1], (w,), eps=1e-6)]",
 ]

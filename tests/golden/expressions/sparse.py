@@ -221,4 +221,15 @@ CASES = [
     "m = bag(); m(torch.tensor([1])).sum().backward(); m.zero_grad(); m.weight.grad is None",
     "m = bag(); m(torch.tensor([1])).sum().backward(); m.zero_grad(set_to_none=False); m.weight.grad.to_dense()",
     "torch.nn.Parameter(s).requires_grad, torch.nn.Parameter(s).layout",
+    # a gradient stays the same object
+    "m = bag(); m(torch.tensor([1])).sum().backward(); g = m.weight.grad; m(torch.tensor([3, 1])).sum().backward(); "
+    "(g is m.weight.grad, g.to_dense(), g._nnz())",
+    "m = bag(); m.weight.grad = g = torch.ones(5, 3); m(torch.tensor([1])).sum().backward(); (g is m.weight.grad, g)",
+    "m = bag(); m(torch.tensor([1])).sum().backward(); g = m.weight.grad; m.double(); "
+    "(g is m.weight.grad, g.dtype, g.to_dense(), m.weight)",
+    "x = s.clone(); x.data = d.double().to_sparse(); (x.to_dense(), x.dtype, x.shape)",
+    "x = s.clone().requires_grad_(); x.data = u; (x.to_dense(), x.requires_grad, x.shape)",
+    "!setattr(s.clone(), 'data', d)",
+    "torch.Tensor.crow_indices(r), torch.Tensor.col_indices(r), torch.Tensor.values(r), torch.Tensor.indices(c)",
+    "!torch.Tensor.crow_indices(d)",
 ]
