@@ -120,3 +120,29 @@ def test_a_machine_that_leaves_ends_a_job_that_needs_it(launchers, keeper):
     assert waited >= 2 * meeting._LOOKS or not keeper
     with pytest.raises(meeting.JobEnded, match="received SIGTERM"):
         other.look()
+
+
+@pytest.mark.parametrize("keeper", [True, False])
+def test_machines_end_together(launchers, keeper):
+    """Nobody ends before all ranks of all machines have succeeded, and who keeps the store waits for no longer than that."""
+    made = launchers(0)
+    own, other = made if keeper else reversed(made)
+    waiting = threading.Thread(target=own.agree_on_end)
+    waiting.start()
+    waiting.join(0.3)
+    assert waiting.is_alive()
+    assert _seconds_of(other.agree_on_end) < 5
+    waiting.join(5)
+    assert not waiting.is_alive()
+
+
+def test_who_keeps_the_store_is_the_last_to_end(launchers):
+    first, second = launchers(0)
+    second._set("end/0/1", 1)  # the other has not yet read that all have succeeded
+    waiting = threading.Thread(target=first.agree_on_end)
+    waiting.start()
+    waiting.join(0.5)
+    assert waiting.is_alive()
+    second.agree_on_end()
+    waiting.join(5)
+    assert not waiting.is_alive()

@@ -16,7 +16,7 @@ import msadapter.distributed.checkpoint as dcp
 import msadapter.nn.functional as F
 from msadapter import nn
 from msadapter.distributed import msrun, setup, utils, watchdog
-from msadapter.distributed.checkpoint import default_planner, state_dict_saver
+from msadapter.distributed.checkpoint import default_planner, state_dict, state_dict_saver
 from msadapter.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
 from msadapter.distributed.checkpoint.metadata import Metadata
 from msadapter.distributed.device_mesh import DeviceMesh, init_device_mesh
@@ -179,6 +179,27 @@ def test_consolidation_writes_one_file_unless_told_otherwise(tmp_path):
     assert [p.name for p in (tmp_path / "whole").glob("*.safetensors")] == [
         "model-00001-of-00001.safetensors"
     ]
+
+
+@pytest.mark.parametrize("rate", [0.1, torch.tensor(0.1)])
+def test_the_first_state_of_an_optimizer_moves_no_parameter(rate):
+    """Even where parameters decay, and the learning rate and the gradients are as before."""
+    layer = nn.Linear(2, 2)
+    layer.bias.requires_grad_(False)
+    before = [p.detach().clone() for p in layer.parameters()]
+    optimizer = torch.optim.AdamW(layer.parameters(), lr=rate, weight_decay=0.5)
+    state_dict._init_optim_state(optimizer)
+    assert set(optimizer.state) == {layer.weight} and optimizer.param_groups[0]["lr"] is rate
+    assert all(torch.equal(p, b) and p.grad is None for p, b in zip(layer.parameters(), before, strict=True))
+    assert float(rate) == pytest.approx(0.1)
+
+
+def test_an_optimizer_with_some_gradients_gets_no_state():
+    layer = nn.Linear(2, 2)
+    layer.weight.grad = torch.ones(2, 2)
+    optimizer = torch.optim.AdamW(layer.parameters())
+    state_dict._init_optim_state(optimizer)
+    assert not optimizer.state and layer.bias.grad is None and layer.weight.grad.eq(1).all()
 
 
 # ---- DTensor
