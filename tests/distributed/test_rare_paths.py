@@ -16,12 +16,14 @@ import msadapter.distributed.checkpoint as dcp
 import msadapter.nn.functional as F
 from msadapter import nn
 from msadapter.distributed import msrun, setup, utils, watchdog
+from msadapter.distributed.algorithms.join import Join, Joinable, JoinHook
 from msadapter.distributed.checkpoint import default_planner, state_dict, state_dict_saver
 from msadapter.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
 from msadapter.distributed.checkpoint.metadata import Metadata
 from msadapter.distributed.device_mesh import DeviceMesh, init_device_mesh
 from msadapter.distributed.elastic.multiprocessing.errors import ProcessFailure
 from msadapter.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from msadapter.distributed.mpi_backend import MpiBackend
 from msadapter.distributed.tensor import DTensor, Partial, Replicate, Shard, _dispatch, distribute_tensor
 from msadapter.distributed.tensor._view_rules import groups
 from msadapter.distributed.tensor.debug import CommDebugMode
@@ -55,6 +57,52 @@ def test_the_group_of_all_can_be_replaced(world):
     finally:
         dist.group.WORLD = before
     assert dist.group.WORLD is before
+
+
+def test_the_settings_of_joinables(world):
+    """Inside of a block the first one is marked; before and after it, nothing is on."""
+
+    class Counted(Joinable):
+        join_device, join_process_group = torch.device("cpu"), dist.group.WORLD
+
+        def join_hook(self, **kwargs):
+            return JoinHook()
+
+    pair = [Counted(), Counted()]
+    off = (False, False, False)
+    assert [tuple(each._join_config) for each in pair] == [off, off]
+    with Join(pair, throw_on_early_termination=True):
+        assert [tuple(each._join_config) for each in pair] == [(True, True, True), (True, True, False)]
+    assert [tuple(each._join_config) for each in pair] == [off, off]
+
+
+def test_a_message_is_copied_only_if_its_tensor_may_change():
+    sent = []
+
+    class Sending(MpiBackend):
+        _largest_tag = 100
+
+        def __init__(self):
+            pass
+
+        def _send(self, data, dst, tag):
+            sent.append((data, dst, tag))
+
+        def _work(self, name, tensor, request, outputs, keep):
+            assert keep is sent[-1][0] and outputs == [tensor]
+            return name
+
+    x = torch.arange(6.0).reshape(2, 3)
+    for own, tensor, copied in (
+        (True, x, True),
+        (False, x, False),
+        (True, x.t(), True),
+        (False, x.t(), True),
+    ):
+        assert Sending().send(tensor, 3, 107, own) == "SEND to 3"
+        data, dst, tag = sent[-1]
+        assert (dst, tag) == (3, 7) and torch.equal(data, tensor) and data.is_contiguous()
+        assert (data.data_ptr() != x.data_ptr()) == copied
 
 
 def test_a_store_on_a_given_socket():
