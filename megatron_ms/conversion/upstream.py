@@ -23,7 +23,7 @@ from ..training.folder import LATEST
 from ..training.lines import last_errors
 from ..upstream import trees as upstream_trees
 from ..upstream.trees import LLM
-from . import checkpoints, digest_program, forward, megatron_program, weights
+from . import checkpoints, digest_program, forward, megatron_program, merge_program, weights
 from .tools import tool_for
 from .work import ProofError, copy_beside
 
@@ -132,9 +132,16 @@ class Job:
         ids, out = self.work / "ids.json", self.work / "logits.npy"
         ids.write_text(json.dumps(forward.sample(int(self.facts["vocab_size"]))), encoding="utf-8")
         program = [megatron_program.__file__, self.trees.programs, ids, out]
-        command = megatron.loading_command(self.settings, self.trees, program, checkpoint)
+        command = megatron.loading_command(self.settings, self.trees, program, checkpoint, self.adapter())
         self.run(command.words, self.settings.run.processes, "the forward pass", command.variables)
         return numpy.load(out)
+
+    def adapter(self) -> list[megatron.Entry]:
+        """The flags of LoRA if the checkpoint that is read has its matrices, which are merged then."""
+        from_megatron = self.keys.to == "huggingface"
+        if not (from_megatron and megatron.adapts(self.settings)):
+            return []
+        return list(megatron.adapter_flags(self.settings))
 
     def plain(self, source: Path) -> Path:
         """The checkpoint, or what Megatron makes of one in the format torch_dist in this layout: one in the format torch."""
@@ -148,6 +155,7 @@ class Job:
             ("convert", "ckpt_convert_format", "torch"),
             ("convert", "ckpt_convert_save", str(made)),
             *(("convert", flag, True) for flag in ("no_save_optim", "no_save_rng")),
+            *self.adapter(),
         ]
         program = [self.trees.program("pretrain_gpt.py")]
         command = megatron.loading_command(self.settings, self.trees, program, source, entries)
@@ -156,6 +164,16 @@ class Job:
         checkpoints.latest(made / "torch").rename(made / "torch" / "iter_0000001")
         (made / "torch" / LATEST).write_text("1", encoding="utf-8")
         return made / "torch"
+
+    def merged(self, checkpoint: Path) -> Path:
+        """The checkpoint, or if it has matrices of LoRA, one in which they are added to the weights."""
+        if not self.adapter():
+            return checkpoint
+        made, tune = self.work / "merged", self.settings.tune
+        words = [checkpoints.latest(checkpoint), made / "iter_0000001", tune.alpha / tune.rank]
+        self.run([sys.executable, merge_program.__file__, *words], 1, "merging LoRA")
+        (made / LATEST).write_text("1", encoding="utf-8")
+        return made
 
     def digests(self, checkpoint: Path) -> dict[str, Any]:
         """The hashes of all tensors of a checkpoint."""
@@ -206,13 +224,28 @@ def to_huggingface(document: Document, keys: Convert, source: Path, work: Path) 
         raise document.error("convert.like", message)
     job = Job(document, keys, Path(keys.like), work)
     source = job.plain(source)
+    merged = job.merged(source)
     dtype = {"float32": "F32", "bf16": "BF16", "fp16": "F16"}[job.settings.train.precision]
-    result, again = work / "result", work / "again"
-    job.to_huggingface(source, dtype, result)
+    result = work / "result"
+    job.to_huggingface(merged, dtype, result)
     copy_beside(Path(keys.like), result)
     _set_dtype(result / "config.json", job.settings.train.precision)
     made = weights.tensors(result)
     model = forward.load(result)  # transformers finds each weight, and no other
+    _compare_back(job, merged, result, dtype)
+    found: dict[str, Any] = {"layout": job.layout, "tensors": len(made), "back": "bit for bit"}
+    if merged != source:
+        found["adapter"] = "merged"
+    if keys.forward:
+        found["logits"] = forward.compare(
+            forward.logits(model), job.logits(source), dtype, "Megatron and transformers"
+        )
+    return found
+
+
+def _compare_back(job: Job, source: Path, result: Path, dtype: str) -> None:
+    """Raises ProofError unless the result, converted again, is the source bit for bit."""
+    again = job.work / "again"
     job.to_megatron(result, dtype, again)
     before, after = job.digests(source), job.digests(again)
     if wrong := next(
@@ -221,12 +254,6 @@ def to_huggingface(document: Document, keys: Convert, source: Path, work: Path) 
         raise ProofError(
             f"converted there and back: {wrong} was {before.get(wrong)} and is {after.get(wrong)}"
         )
-    found: dict[str, Any] = {"layout": job.layout, "tensors": len(made), "back": "bit for bit"}
-    if keys.forward:
-        found["logits"] = forward.compare(
-            forward.logits(model), job.logits(source), dtype, "Megatron and transformers"
-        )
-    return found
 
 
 def _older(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -310,12 +310,24 @@ def _task(settings: Settings, resumed: bool) -> Iterator[Entry]:
     made = _made(settings)
     if task in _TUNED and settings.dataset.template is None and made is not None and made.template != "chat":
         yield "dataset.template", "prompt_type", made.template  # upstream has no name for the tokenizer's own
-    if task == "lora" or (task == "dpo" and "tune" in settings.document.values):
-        yield "tune.rank", "lora_r", tune.rank
-        yield "tune.alpha", "lora_alpha", tune.alpha
-        yield "tune.targets", "lora_target_modules", tune.targets
+    if adapts(settings):
+        yield from adapter_flags(settings)
         if tune.load and not resumed:
             yield "tune.load", "lora_load", str(existing(settings.document, "tune.load", tune.load))
+
+
+def adapts(settings: Settings) -> bool:
+    """True if the training learns matrices of LoRA beside the weights."""
+    task = settings.run.task
+    return task == "lora" or (task == "dpo" and "tune" in settings.document.values)
+
+
+def adapter_flags(settings: Settings) -> Iterator[Entry]:
+    """The flags with which a model has matrices of LoRA."""
+    tune = settings.tune
+    yield "tune.rank", "lora_r", tune.rank
+    yield "tune.alpha", "lora_alpha", tune.alpha
+    yield "tune.targets", "lora_target_modules", tune.targets
 
 
 def _files(settings: Settings, folder: Path, resumed: bool) -> Iterator[Entry]:
