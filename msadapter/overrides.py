@@ -39,7 +39,11 @@ def dispatch(function, args, kwargs):
     result = _functions(function, args, kwargs)
     if result is not NotImplemented:
         return result
-    return extensions.operator_override.value(function, args, kwargs)
+    result = extensions.operator_override.value(function, args, kwargs)
+    forward_mode = extensions.forward_mode.value
+    if result is not NotImplemented or forward_mode is None:
+        return result
+    return forward_mode(function, args, kwargs)
 
 
 def _handler(value):

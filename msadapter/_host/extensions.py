@@ -82,6 +82,24 @@ sparse_conversion = _point(
     "sparse_conversion",
     "The functions behind Tensor.to_sparse and its like, by method name. By torch.sparse.",
 )
+forward_mode = _point(
+    "forward_mode",
+    "Called with (function, args, kwargs) while a level of forward-mode differentiation lasts; the result for dual arguments, or "
+    "NotImplemented. By torch.autograd.forward_ad.",
+)
+forward_gradients = _point(
+    "forward_gradients",
+    "Called by autograd.grad with (function of grad_outputs and create_graph, grad_outputs, create_graph); the gradients, which "
+    "have tangents then. By torch.autograd.forward_ad.",
+)
+shown_tangent = _point(
+    "shown_tangent",
+    "Called with a tensor for its text; the tangent that the text contains, or None. By torch.autograd.forward_ad.",
+)
+drop_tangent = _point(
+    "drop_tangent",
+    "Called with a tensor that is detached in place, so that it has no tangent any more. By torch.autograd.forward_ad.",
+)
 operator_override = _point(
     "operator_override",
     "Called with (function, args, kwargs) after __torch_function__; what __torch_dispatch__ modes and subclasses answer, or "

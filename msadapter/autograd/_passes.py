@@ -241,7 +241,14 @@ def grad(
         if not _requires_grad(t):
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
     keep = create_graph if retain_graph is None else retain_graph
-    result = _execute(outputs, grads, inputs, bool(keep), bool(create_graph), bool(allow), False)
+
+    def run(vectors, create):
+        return _execute(
+            outputs, vectors, inputs, bool(keep) or (create and not create_graph), create, bool(allow), False
+        )
+
+    follow = extensions.forward_gradients.value
+    result = run(grads, bool(create_graph)) if follow is None else follow(run, grads, bool(create_graph))
     if materialize_grads:
         result = tuple(
             _zeros_of(i, create_graph) if r is None else r for r, i in zip(result, inputs, strict=True)

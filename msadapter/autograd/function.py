@@ -195,25 +195,22 @@ class Function(FunctionCtx):
         ctx = _context_class(cls)()  # type: ignore[arg-type]  # instances define __hash__, the class is hashable
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         edges = _C.function_edges(args) if recording else None
+        tangents = forward_ad.tangents_of(args)
         mode = _C.is_grad_enabled()
         _C.set_grad_enabled(False)
         try:
-            if separate:
-                output = cls.forward(*args, **kwargs)
-                cls.setup_context(ctx, args, output)
-            else:
-                output = cls.forward(ctx, *args)
+            with forward_ad.paused():
+                if separate:
+                    output = cls.forward(*args, **kwargs)
+                    cls.setup_context(ctx, args, output)
+                else:
+                    output = cls.forward(ctx, *args)
         finally:
             _C.set_grad_enabled(mode)
         results = _finish(cls, ctx, args, tensors, output, edges)
-        if forward_ad.is_active() and recording:
-            if cls.jvp is not Function.jvp:
-                listed = results if isinstance(results, tuple) else (results,)
-                ctx._in_jvp = True
-                forward_ad.apply_jvp(functools.partial(cls.jvp, ctx), args, listed, ctx._materialize)
-                ctx._in_jvp = False
-            elif cls.backward is Function.backward and cls.vjp is Function.vjp:
-                cls.jvp(ctx)  # raises the error of a Function without derivatives
+        if tangents is not None:
+            listed = results if isinstance(results, tuple) else (results,)
+            forward_ad.apply_jvp(cls, ctx, args, tangents, listed)
         return results
 
 
@@ -335,8 +332,6 @@ def _finish(cls, ctx, args, tensors, output, edges):
 
 def _run_backward(cls, are_tensors, ctx, node, grads):
     ctx._node, count = node, len(are_tensors)
-    if forward_ad.is_pushing() and cls.jvp is not Function.jvp:
-        return (None,) * count
     try:
         if ctx._materialize:
             grads = tuple(

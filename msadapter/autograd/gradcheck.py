@@ -227,6 +227,28 @@ class _Check:
             for row, unit in enumerate(_units(count)):
                 self.compare_tangents(i, unit, [matrix[row] for matrix in self.numerical[place]])
 
+    def undefined_tangents(self) -> None:
+        """Check that an input without a tangent counts as one whose tangent is zero."""
+        with forward_ad.dual_level(), enable_grad():
+            arguments = list(self.inputs)
+            for i in self.places:
+                x = self.inputs[i].detach()
+                arguments[i] = forward_ad.make_dual(x, _like(self.direction(_reals(x).numel()), x))
+            for i in self.places:
+                own, x = arguments[i], self.inputs[i].detach()
+                found = []
+                for given in (forward_ad.make_dual(x, ops.zeros_like(x)), x):
+                    arguments[i] = given
+                    outputs = [o for o in _tuple(self.func(*arguments)) if _continuous(o)]
+                    found.append([forward_ad.unpack_dual(o).tangent for o in outputs])
+                arguments[i] = own
+                for o, (a, b) in enumerate(zip(*found, strict=True)):
+                    if a is not None and b is not None and not ops.allclose(a, b):
+                        raise GradcheckError(
+                            f"Mismatch in tangent values for output with index: {o} when input {i} has an undefined tangent "
+                            f"value. Got: {a} but expected: {b}"
+                        )
+
     def compare_tangents(self, i: int, direction: Tensor, slopes: list[Tensor]) -> None:
         for o, (tangent, slope) in enumerate(zip(self.tangents(i, direction), slopes, strict=True)):
             if not self.close(tangent, slope):
@@ -237,7 +259,10 @@ class _Check:
         x = self.inputs[index]
         arguments = list(self.inputs)
         with forward_ad.dual_level(), enable_grad():
-            arguments[index] = forward_ad.make_dual(x.detach(), _like(direction, x))
+            for i in self.places:
+                own = self.inputs[i]
+                tangent = _like(direction, x) if i == index else ops.zeros_like(own.detach())
+                arguments[i] = forward_ad.make_dual(own.detach(), tangent)
             outputs = [o for o in _tuple(self.func(*arguments)) if _continuous(o)]
             found = [forward_ad.unpack_dual(o).tangent for o in outputs]
         return [_reals(ops.zeros_like(o) if t is None else t) for o, t in zip(outputs, found, strict=True)]
@@ -339,6 +364,8 @@ def _run(
         (check.fast if fast else check.slow)(outputs)
     if forward:
         check.forward(fast)
+        if undefined:
+            check.undefined_tangents()
     if not backward:
         return
     if batched:
@@ -406,7 +433,12 @@ def gradgradcheck(
     grad_outputs = _tuple(grad_outputs)
     count = len(grad_outputs)
 
+    wished = [isinstance(x, Tensor) and x.requires_grad for x in (*inputs, *grad_outputs)]
+
     def first(*arguments):
+        for x, wish in zip(arguments, wished, strict=True):
+            if wish and not x.requires_grad:  # dual tensors of the forward mode do not
+                x.requires_grad_()
         own, vectors = arguments[: len(arguments) - count], arguments[len(arguments) - count :]
         outputs = [o for o in _tuple(func(*own)) if _continuous(o)]
         pairs = [(o, v) for o, v in zip(outputs, vectors, strict=True) if o.requires_grad]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from .._host import extensions
 from .._values.base import _C
 from .._values.dtype import ALL
 
@@ -176,6 +177,10 @@ def tensor_str(tensor) -> str:
         suffixes.append(f"grad_fn=<{node_name}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
+    shown = extensions.shown_tangent.value
+    tangent = None if shown is None else shown(tensor)
+    if tangent is not None:
+        suffixes.append(f"tangent={tensor_str(tangent)}")
     out = name + "(" + body
     last = len(out) - out.rfind("\n") - 1
     for i, s in enumerate(suffixes):

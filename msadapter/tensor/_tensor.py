@@ -312,6 +312,9 @@ class Tensor(Plain, metaclass=_TensorMeta):
                 "detach_() cannot be called on these gradients."
             )
         _C.strip_autograd(self)
+        drop_tangent = extensions.drop_tangent.value
+        if drop_tangent is not None:
+            drop_tangent(self)
         return self
 
     # ---------------------------------------------------------------- conversion

@@ -98,27 +98,6 @@ def test_the_older_profiler_can_be_switched_off():
         profiler.load_nvprof("x")
 
 
-def test_a_tangent_that_does_not_depend_on_the_input_is_zero():
-    """A backward may return what depends on another leaf alone. PyTorch asks for a jvp in such a Function."""
-
-    class Constant(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, w):
-            ctx.save_for_backward(w)
-            return x.floor()
-
-        @staticmethod
-        def backward(ctx, g):
-            (w,) = ctx.saved_tensors
-            return w * 0, None
-
-    w = torch.ones(2, requires_grad=True)
-    forward = torch.autograd.forward_ad
-    with forward.dual_level():
-        dual = forward.make_dual(torch.tensor([1.5, 2.5]), torch.tensor([3.0, 4.0]))
-        assert forward.unpack_dual(Constant.apply(dual, w)).tangent.tolist() == [0, 0]
-
-
 def test_what_functions_refuse_is_refused_for_any_argument(monkeypatch):
     """A Function takes ordinary tensors, also after a class that Functions refuse has been named."""
 

@@ -40,6 +40,7 @@ SUITES = {
         "autograd.missing_cases",
         "autograd.rare_cases",
         "autograd.sparse_cases",
+        "autograd.forward_cases",
     ),
     "backends": _suite("backends.backends_cases"),
     "data": _suite("utils.data.data_cases", "utils.data.seed_cases"),

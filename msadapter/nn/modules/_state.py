@@ -220,9 +220,6 @@ class StateSupport:
 
         # The function is its own argument, because one that refers to itself keeps the tensors until the next garbage collection.
         load(self, state_dict, "", load)
-        del (
-            load
-        )  # the function refers to itself, and would keep the tensors until the next garbage collection
         if strict:
             if unexpected_keys:
                 error_msgs.insert(0, f"Unexpected key(s) in state_dict: {_quoted(unexpected_keys)}. ")
