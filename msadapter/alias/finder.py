@@ -53,7 +53,11 @@ def _chosen_version(wanted: str) -> str:
 TORCH_VERSION = _chosen_version(os.environ.get("MSADAPTER_TORCH_VERSION", ""))
 
 # alias -> the package that it stands for; if that package does not exist, neither does the alias
-ALIASES = {"torch": "msadapter", "torch_npu": "msadapter.torch_npu"}
+ALIASES = {
+    "torch": "msadapter",
+    "torch_npu": "msadapter.torch_npu",
+    "mindio_ttp": "msadapter.mindio_ttp",  # which MindSpeed imports for its recovery
+}
 
 # alias -> (package, variable): only active if the environment variable is set, because programs test for it
 OPTIONAL = {

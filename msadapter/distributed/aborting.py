@@ -7,7 +7,8 @@ communicator and shared memory are given up, whatever still waits there, and rei
 import time
 
 from .._host import extensions
-from . import debug
+from . import debug, hccl_backend
+from .hccl_backend import HcclBackend
 from .mpi_backend import MpiBackend
 from .process_group import default_group, resolve, world
 from .shared_backend import rebuilt
@@ -63,24 +64,40 @@ def reinit_process_group(group=None, rebuild_link=True):
     rebuild_link: with False, all groups of this process are made usable, those that were not aborted too, because other ranks
         cannot know of it. With True, only `group` is (by default the group of all ranks), and it is returned.
 
-    Operations of before are lost, also those that were sent and not received.
+    Operations of before are lost, also those that were sent and not received. On an NPU rebuild_link=False resumes the
+    communicators of HCCL, and rebuild_link=True raises NotImplementedError.
     """
     default_group()
     if rebuild_link:
         chosen = resolve(group)
+        if isinstance(_inner(chosen), HcclBackend):
+            raise NotImplementedError(
+                "torch.distributed.reinit_process_group(rebuild_link=True) on an NPU is not supported (docs/coverage.md)"
+            )
         _rebuild(chosen)
         return chosen
-    for pg in list(world.pg_map):
+    groups = list(world.pg_map)
+    if any(isinstance(_inner(pg), HcclBackend) for pg in groups):
+        hccl_backend.resume()
+    for pg in groups:
         _rebuild(pg)
     return None
 
 
+def _inner(pg):
+    """The backend of a group that moves data, whatever is around it."""
+    backend = pg._backend
+    while isinstance(backend, (Aborted, debug.Checked)):
+        backend = backend.backend
+    return backend
+
+
 def _rebuild(pg) -> None:
     old = pg._backend.backend if isinstance(pg._backend, Aborted) else pg._backend
-    checked = isinstance(old, debug.Checked)
-    inner = old.backend if checked else old
+    checked, inner = isinstance(old, debug.Checked), _inner(pg)
     if not isinstance(inner, MpiBackend):
-        return  # a group of one process
+        pg._backend = old  # of one process, or of NPUs
+        return
     if pg._backend is old:
         inner.abort(f"{FORCE_STOP}: {{}} was given up by reinit_process_group", time.monotonic())
     pg.rebuilds = getattr(pg, "rebuilds", 0) + 1

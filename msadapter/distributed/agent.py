@@ -21,7 +21,7 @@ from .guard import Guard
 from .meeting import JobEnded, Meeting, NewRound
 from .wire import SECRET_VARIABLE, secret_of_environment
 
-_GRACE = 5.0  # seconds between SIGTERM and SIGKILL for the other ranks after a failure
+_GRACE = 5.0  # seconds between SIGTERM and SIGKILL for the other ranks after a failure, unless they have asked for more
 _GOODBYE = 30.0  # the same when the job receives SIGTERM; a checkpoint may have to be written
 _PR_SET_PDEATHSIG = 1
 LOCAL_RANK_ARGUMENT = "--local-rank={local_rank}"  # in a command, replaced by each rank's local number
@@ -137,7 +137,7 @@ class Agent:
             self.meeting.agree_on_end()
             return 0
         except RankFailed as failure:
-            self._end_ranks()
+            self._end_ranks(self.meeting.patience_of_ranks() or _GRACE)
             if self.meeting.failed(str(failure)):
                 self._say(
                     f"{failure}; restart {self.round.number + 1}, of failures at most {self.job.max_restarts}"

@@ -38,6 +38,14 @@ def present() -> bool:
     return mindspore.get_context("device_target") == "Ascend"
 
 
+def resume() -> None:
+    """Lets HCCL's communicators go on after torch.npu.stop_device. RuntimeError if HCCL refuses."""
+    from mindspore._c_expression import CollectiveManager
+
+    if not CollectiveManager.get_instance().resume_hccl_comm():
+        raise RuntimeError("torch.distributed.reinit_process_group: HCCL did not resume its communicators")
+
+
 def _comm():
     from mindspore.mint import distributed
 
@@ -190,6 +198,9 @@ class HcclBackend:
     def barrier(self) -> Work:
         """Wait for all processes."""
         return self._work(_comm().barrier(self.group, True), [])
+
+    def abort(self, text: str, when: float) -> None:
+        """The device has dropped the operations that were on it."""
 
     def close(self) -> None:
         """Releases the resources of the group, which is destroyed."""

@@ -13,6 +13,7 @@ from datetime import timedelta
 from .errors import DistError
 from .tcp_store import TCPStore
 
+RANKS_PATIENCE = "ranks/patience"  # a key of the store
 _LOOKS = 1.0  # seconds between checks of the store while ranks run
 
 
@@ -73,6 +74,13 @@ class Meeting:
         """The text of a key; None if it is not set."""
         key = self._key(name)
         return self.store.get(key).decode() if self.store.check([key]) else None
+
+    def patience_of_ranks(self) -> float:
+        """The seconds that ranks have asked for after a failure, in which they write a checkpoint; 0 if none has."""
+        with contextlib.suppress(DistError, OSError):  # the machine with the store may have gone
+            if self.store.check([RANKS_PATIENCE]):
+                return float(self.store.get(RANKS_PATIENCE))
+        return 0.0
 
     # -- a round begins -------------------------------------------------------------------------------------
     def join(self) -> Round:

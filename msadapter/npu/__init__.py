@@ -123,7 +123,7 @@ def restart_device(device_id, rebuild_all_resources=False) -> None:
 
 
 def check_uce_in_memory(device_id) -> int:
-    """The number of uncorrectable memory errors of the device. On the host it is 0."""
+    """What uncorrectable errors have done to the memory: 2 if no tensor is hit, 3 if some are. On the host it is 0, none."""
     _on_host_only("check_uce_in_memory")
     return 0
 

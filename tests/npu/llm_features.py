@@ -71,6 +71,7 @@ OPEN: dict[str, str] = {
         _OLD,
     ),
 }
+_RECOVERY = "recovery, with injected faults in tests/npu/test_high_availability.py ([what happens](toolkit_recovery.md))"
 _JOBS: dict[str, str] = {
     "data": """--no-shuffle --neat-pack --padded-samples --enable-thinking --pad-to-multiple-of --handler-name --streaming
         --hf-datasets-params --datasets --json-keys --split-sentences --keep-newlines --interleave-probs --mix-strategy
@@ -90,7 +91,7 @@ _JOBS: dict[str, str] = {
     "checkpoints": "--model-type-hf --mg-save-dir --enable-hf2mg-convert --load-checkpoint-loosely",
     "profiles": """--profile-export-type --profile-level --profile-data-simplification --profile-with-stack
         --profile-with-memory --profile-record-shapes --profile-with-cpu --profile-save-path""",
-    "recovery (needs the package mindio_ttp)": """--enable-high-availability --enable-hbmfault-repair --enable-worker-reboot
+    _RECOVERY: """--enable-high-availability --enable-hbmfault-repair --enable-worker-reboot
         --distributed-optimizer-no-replica --enable-elastic-training""",
     "choice of the flavour (PyTorch or MindSpore)": "--ai-framework --optimization-level",
 }

@@ -98,6 +98,13 @@ def test_faults_of_the_device(home, tmp_path, fault, words):
 
 
 @pytest.mark.slow
+def test_a_stopped_device_does_not_communicate(home, tmp_path):
+    pytest.importorskip("mpi4py")
+    seen = run(*TWO_RANKS, JOBS / "torch_stopped.py", cwd=tmp_path, DELAY_US=50)
+    assert "ok rank 0" in seen and "ok rank 1" in seen, seen
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "rank", "words"),
     [

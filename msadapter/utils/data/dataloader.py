@@ -197,6 +197,10 @@ class _BaseDataLoaderIter:
 
     def __init__(self, loader):
         self._loader = loader
+        # PyTorch's names, by which programs find what an iterator iterates over
+        self._dataset, self._index_sampler = loader.dataset, loader._index_sampler
+        self._auto_collation, self._collate_fn = loader._auto_collation, loader.collate_fn
+        self._drop_last = loader.drop_last
         self._dataset_kind = loader._dataset_kind
         self._iterable = loader._dataset_kind == _DatasetKind.Iterable
         self._num_workers = loader.num_workers

@@ -73,6 +73,33 @@ def error(original, *arguments, **named):
     raise RuntimeError("the device was lost")
 
 
+def memory_lost(original, *arguments, **named):
+    """The device's memory has uncorrectable errors: parameters and the optimizer's state are lost."""
+    import gc
+
+    import torch
+
+    torch.npu.check_uce_in_memory = lambda device: 3
+    with torch.no_grad():
+        for optimizer in (one for one in gc.get_objects() if issubclass(type(one), torch.optim.Optimizer)):
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    parameter.fill_(float("nan"))
+                    for value in optimizer.state[parameter].values():
+                        value.fill_(float("nan"))
+        for parameter in arguments[0].parameters():
+            parameter.fill_(float("nan"))
+    raise RuntimeError("UCE ERROR: the device reports uncorrectable errors")
+
+
+def link_lost(original, *arguments, **named):
+    raise RuntimeError("HCCL OP RETRY FAILED: a link was down")
+
+
+def wrong_numbers(original, *arguments, **named):
+    raise RuntimeError(f"PRECISION ERROR: load ckpt step={_fault['load']}")
+
+
 def slow(original, *arguments, **named):
     """This rank takes at least twice as long."""
     began = time.perf_counter()

@@ -112,3 +112,11 @@ def test_worker_info_and_init():
 def test_wrong_options(options, text):
     with pytest.raises(ValueError, match=text):
         torch.utils.data.DataLoader([1], **options)
+
+
+def test_an_iterator_has_pytorchs_names_for_its_parts():
+    """MindSpeed-LLM finds the dataset of a running iterator by these names when it rolls a training back."""
+    loader = torch.utils.data.DataLoader(list(range(6)), batch_size=2, drop_last=True)
+    running = iter(loader)
+    assert running._dataset is loader.dataset and running._index_sampler is loader.batch_sampler
+    assert running._auto_collation and running._drop_last and running._collate_fn is loader.collate_fn
