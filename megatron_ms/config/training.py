@@ -46,11 +46,20 @@ class Run(Section):
         "cuda", "what torch.cuda and torch_npu report: MindSpore's device as cuda or npu, or the CPU alone"
     )
     folder: str = key("runs", "each run gets the folder FOLDER/NAME/TIME")
+    id: str | None = key(
+        None,
+        "the folder is FOLDER/NAME/ID, in which a second start goes on; several machines need it, on a disk that they share",
+        pattern=r"^\w[\w.-]*$",
+    )
 
     @model_validator(mode="after")
     def _several_machines(self) -> Run:
         if self.nodes > 1 and not self.port:
             raise ValueError("run.port must be given for several machines, the same for all")
+        if self.nodes > 1 and not self.id and self.backend == "megatron":
+            raise ValueError(
+                "run.id must be given for several machines, the same for all: a name for this run's folder"
+            )
         if self.node_rank >= self.nodes:
             raise ValueError(f"node_rank is {self.node_rank}, but there are {self.nodes} machines, from 0")
         return self
@@ -210,8 +219,10 @@ class Save(WithFlags):
     interval: int | None = key(
         None, "steps between checkpoints; without it none is written", flag="save-interval", gt=0
     )
-    format: Literal["torch", "torch_dist"] = key(
-        "torch", "upstream's format: torch or torch_dist", flag="ckpt-format"
+    format: Literal["torch", "torch_dist", "safetensors"] = key(
+        "torch",
+        "upstream's torch or torch_dist, or safetensors: torch with the tensors in files of their own",
+        flag="ckpt-format",
     )
     optimizer: bool = key(True, "with the optimizer's state, without which a run cannot go on exactly")
 

@@ -18,12 +18,13 @@ import numpy
 
 from ..convert import steps
 from ..errors import UserError
+from ..recovery import apart
 from ..training import megatron
 from ..training.folder import LATEST
 from ..training.lines import last_errors
 from ..upstream import trees as upstream_trees
 from ..upstream.trees import LLM
-from . import checkpoints, digest_program, forward, megatron_program, merge_program, weights
+from . import checkpoints, digest_program, forward, joining_program, megatron_program, merge_program, weights
 from .tools import tool_for
 from .work import ProofError, copy_beside
 
@@ -146,6 +147,13 @@ class Job:
     def plain(self, source: Path) -> Path:
         """The checkpoint, or what Megatron makes of one in the format torch_dist in this layout: one in the format torch."""
         folder = checkpoints.latest(source)
+        if any(apart.beside(file).is_file() for file in folder.rglob("*.pt")):
+            source = self.work / "joined"
+            shutil.copytree(folder, source / folder.name, ignore=shutil.ignore_patterns(f"*{apart.ENDING}"))
+            (source / LATEST).write_text(folder.name.removeprefix("iter_"), encoding="utf-8")
+            words = [sys.executable, joining_program.__file__, folder, source / folder.name]
+            self.run(words, 1, "reading the tensors of safetensors")
+            folder = checkpoints.latest(source)
         if not (folder / ".metadata").is_file():
             checkpoints.check_parts(self.settings, folder)
             return source

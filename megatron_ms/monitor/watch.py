@@ -45,6 +45,7 @@ class Settings:
     trace: bool = True
     memory: str | None = None  # folder of the checkpoints in memory
     memory_interval: int = 1
+    safetensors: bool = False  # the tensors of checkpoints are in safetensors
 
     def text(self) -> str:
         return json.dumps(self.__dict__ | {"folder": str(self.folder), "signs": str(self.signs)}, indent=1)
@@ -69,7 +70,9 @@ class Watch:
         self.waiting = Waiting()
         self.skips = Skips(settings.skip_norm, settings.skip_limit)
         self.spikes = Spikes(settings.spike, settings.window)
-        self.saving = Saving(settings.folder, lambda: self.spikes.reasons(self.iteration))
+        self.saving = Saving(
+            settings.folder, lambda: self.spikes.reasons(self.iteration), settings.safetensors
+        )
         self.patterns = [re.compile(pattern) for pattern in settings.parameters]
         self.stragglers = Stragglers(settings.straggler)
         self.writers: list[Any] = []

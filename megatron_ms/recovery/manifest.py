@@ -158,7 +158,7 @@ def fault(place: Path, share: int = 0, shares: int = 1, content: bool = True) ->
         return "it is unhealthy: " + "; ".join(health.reasons)
     for number, (name, (size, digest)) in enumerate(sorted(files.items())):
         if number % shares == share and (
-            found := _file_fault(place / name, size, digest if content else None)
+            found := file_fault(place / name, size, digest if content else None)
         ):
             return f"{name} {found}"
     return ""
@@ -192,7 +192,8 @@ def _digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _file_fault(file: Path, size: int, digest: str | None) -> str:
+def file_fault(file: Path, size: int, digest: str | None) -> str:
+    """What is wrong with a file; "" if nothing is. Without a digest, only its size is compared."""
     try:
         with open(file, "rb") as opened:
             found = os.fstat(opened.fileno()).st_size

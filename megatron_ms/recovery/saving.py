@@ -5,6 +5,7 @@ All ranks take part. Each measures or checks its share of the files; rank 0 writ
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,15 +14,17 @@ from typing import Any
 from patches.tree import aside_of
 
 from ..monitor import events
-from . import manifest, memory
+from . import apart, copies, manifest, memory
 
 
 class Saving:
-    """folder: of the run, for its events. reasons(): why a checkpoint that is written now is unhealthy."""
+    """folder: of the run, for its events. reasons(): why a checkpoint that is written now is unhealthy. divided: the tensors go
+    into safetensors."""
 
-    def __init__(self, folder: Path, reasons: Callable[[], tuple[str, ...]]) -> None:
-        self.folder, self.reasons = folder, reasons
-        self._events = True
+    def __init__(self, folder: Path, reasons: Callable[[], tuple[str, ...]], divided: bool = False) -> None:
+        self.folder, self.reasons, self.divided = folder, reasons, divided
+        self.machine = copies.here()
+        self._remembering = False  # a checkpoint is written into memory now
         self._context: dict[str, Any] = {}  # upstream's, for the checkpoints in memory
         self.chosen: dict[str, int] = {}  # folder of checkpoints -> the one that is loaded from it
 
@@ -36,18 +39,24 @@ class Saving:
                 "remove async_save, or set monitor.watch: false"
             )
         place = manifest.place_of(Path(given.save), iteration)
-        if _rank() == 0:
+        if self._leads():
             manifest.demand(place.parent)
             if (place / manifest.NAME).exists():
                 place.rename(aside_of(place))  # refused, or of a part of the run that is computed again
+            if self._apart:
+                place.mkdir(exist_ok=True)
         _barrier()
         began = time.monotonic()
-        result = original(iteration, *arguments, **named)
+        with apart.writing() if self.divided else contextlib.nullcontext():
+            result = original(iteration, *arguments, **named)
         self._finish(place, iteration, time.monotonic() - began)
         return result
 
     def _finish(self, place: Path, iteration: int, seconds: float) -> None:
         """Writes the manifest, when all ranks have written their files."""
+        if self._apart:
+            self._finish_apart(place)
+            return
         measured: manifest.Measured = {}
         for part in _together(manifest.measure(place, _rank(), _world())):
             measured |= part
@@ -57,10 +66,37 @@ class Saving:
             size = sum(size for size, _ in measured.values())
             text = f"checkpoint {iteration} is written" + ("" if health.healthy else ", but unhealthy")
             more = {"iteration": iteration, "seconds": seconds, "bytes": size, "healthy": health.healthy}
-            if self._events:
+            if not self._remembering:
                 events.append(self.folder, "save", text, **more)
             if not health.healthy:
                 print(f"{text}: {'; '.join(health.reasons)}", flush=True)
+        _barrier()
+
+    def _leads(self) -> bool:
+        """Whether this rank does what is done once: in the run's folder, or on each machine if each has a folder of its own."""
+        return self.machine.leads if self._apart else _rank() == 0
+
+    @property
+    def _apart(self) -> bool:
+        """Whether what is saved now is in folders of several machines."""
+        return self._remembering and self.machine.count > 1
+
+    def _finish_apart(self, place: Path) -> None:
+        """Copies the files to neighbours, and writes the manifest of the whole on each machine when all have their copies."""
+        machine = self.machine
+        own = manifest.measure(place, machine.local, machine.ranks)
+        files: dict[int, manifest.Measured] = {number: {} for number in range(machine.count)}
+        leaders: dict[int, int] = {}
+        for rank, (number, leads, part) in enumerate(_together((machine.number, machine.leads, own))):
+            files[number] |= part
+            if leads:
+                leaders[number] = rank
+        if machine.leads:
+            copies.exchange(place, machine, files, [leaders[number] for number in range(machine.count)])
+        _barrier()
+        if machine.leads:
+            whole = {name: facts for part in files.values() for name, facts in part.items()}
+            manifest.write(place, whole, manifest.Health(not self.reasons(), self.reasons()))
         _barrier()
 
     def remember(
@@ -78,18 +114,22 @@ class Saving:
 
         given = _arguments()
         before, given.save = given.save, str(place)
-        self._events = False
+        self._remembering = True
         try:
             checkpointing.save_checkpoint(
                 iteration, model, optimizer, scheduler, operations, self._context, train_data_iterator=data
             )
         finally:
-            given.save, self._events = before, True
-        if _rank() == 0:
+            given.save, self._remembering = before, False
+        if self.machine.leads:
             memory.prune(place, iteration)
 
     def load(self, original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        """Around load_checkpoint(model, optimizer, scheduler, load_arg="load", ...)."""
+        """Around load_checkpoint(model, optimizer, scheduler, load_arg="load", ...). Divided files are read whatever is written."""
+        with apart.reading():
+            return self._load(original, *arguments, **named)
+
+    def _load(self, original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         given = _arguments()
         where = getattr(given, named.get("load_arg") or (arguments[3:4] or ["load"])[0], None)
         if not where or not _same(manifest.demanded(Path(where))):

@@ -25,12 +25,13 @@ _LONGEST = 300.0  # seconds of the longest pause before a restart
 @dataclass(frozen=True)
 class Rules:
     """restarts: the most restarts. backoff: seconds before the first one, which double. silence: seconds after which a rank
-    without a sign of life is ended, 0 for never. saves: whether the run writes checkpoints."""
+    without a sign of life is ended, 0 for never. saves: whether the run writes checkpoints. machines: of the run."""
 
     restarts: int = 0
     backoff: float = 1.0
     silence: float = 60.0
     saves: bool = False
+    machines: int = 1
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,16 @@ class Verdict:
 
 
 class Supervisor:
-    """Supervises the attempts of a run. memory: the folder of its checkpoints in memory, or None."""
+    """Supervises the attempts of a run on this machine.
 
-    def __init__(self, folder: Path, rules: Rules, memory: Path | None = None) -> None:
+    folder: of the run on this machine. memory: of the checkpoints in memory, or None. checkpoints: of those on the disk.
+    """
+
+    def __init__(
+        self, folder: Path, rules: Rules, memory: Path | None = None, checkpoints: Path | None = None
+    ) -> None:
         self.folder, self.rules, self.memory = folder, rules, memory
+        self.checkpoints = checkpoints or folder / "checkpoints"
         self.attempt = _last_attempt(folder)
         self.restarts = 0
         self.asked = ""  # the signal that asked the run to end
@@ -93,12 +100,13 @@ class Supervisor:
         """Removes the checkpoints in memory."""
         if self.memory is not None:
             memory.remove(self.memory)
+            memory.discard(self.checkpoints)
 
     def _keep(self) -> None:
         """Copies the newest checkpoint from memory to the disk."""
         if self.memory is None:
             return
-        number = memory.keep(self.memory, self.folder / "checkpoints")
+        number = memory.keep(self.memory, self.checkpoints)
         if number is not None:
             text = f"checkpoint {number} was kept from memory"
             print(text, file=sys.stderr, flush=True)
@@ -107,7 +115,8 @@ class Supervisor:
     def _restart(self, text: str, where: int) -> Verdict:
         if self.rules.restarts == 0:
             return Verdict(FAILED, text)
-        if where == self.crashed:
+        # A machine that comes back may meet the end of the attempt of before, in which it then does no step.
+        if where == self.crashed and (where or self.rules.machines == 1):
             return self._end(STOPPED, f"two attempts in a row failed in iteration {where}: {text}")
         self.crashed = where
         if self.restarts == self.rules.restarts:
@@ -135,7 +144,7 @@ class Supervisor:
 
     def _saved(self) -> int:
         """The newest checkpoint that was finished; 0 if there is none."""
-        place = self.folder / "checkpoints"
+        place = self.checkpoints
         numbers = manifest.iterations(place)
         whole = (one for one in numbers if not manifest.fault(manifest.place_of(place, one), content=False))
         return next(whole, 0)

@@ -50,6 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     chosen_by = document.section("run", Run).backend
     settings = hf.read(document) if chosen_by == "hf" else checks.read(document)
     root = Path(settings.run.folder)
+    if settings.run.id and isinstance(settings, checks.Settings):
+        return _start_by_name(arguments, settings, root)
     resumed = arguments.resume or arguments.resume_from is not None
     if resumed:
         chosen = folders.to_resume(root, settings.name, arguments.resume_from)
@@ -61,6 +63,19 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         chosen = folders.RunFolder((root / settings.name / folders.next_name()).absolute())
     return _train(arguments, settings, chosen, resumed)
+
+
+def _start_by_name(arguments: argparse.Namespace, settings: Settings, root: Path) -> int:
+    """Trains in the folder that run.id names, on the first machine or another one, anew or from what is there."""
+    from . import folder as folders
+
+    if arguments.resume or arguments.resume_from is not None:
+        message = "a start with run.id goes on from the checkpoints in its folder: leave out --resume"
+        raise settings.document.error("run.id", message)
+    whole, own = folders.named(root, settings.name, str(settings.run.id), settings.run.node_rank)
+    if (own.path / "config.yaml").is_file():
+        _same_model(settings, own)
+    return _train(arguments, settings, own, True, whole)
 
 
 def _command(settings: Settings | hf.Settings, folder: Path, resumed: bool) -> Command:
@@ -75,13 +90,18 @@ def _command(settings: Settings | hf.Settings, folder: Path, resumed: bool) -> C
 
 
 def _train(
-    arguments: argparse.Namespace, settings: Settings | hf.Settings, chosen: RunFolder, resumed: bool
+    arguments: argparse.Namespace,
+    settings: Settings | hf.Settings,
+    chosen: RunFolder,
+    resumed: bool,
+    shared: Path | None = None,
 ) -> int:
+    """Trains in a folder. shared: the folder of the run, if the one of this machine is in it (run.id)."""
     from . import folder as folders
     from . import megatron, runner
     from . import settings as checks
 
-    made = _command(settings, chosen.path, resumed)
+    made = _command(settings, shared or chosen.path, resumed and shared is None)
     if arguments.print_command:
         sys.stdout.write(made.shell(Path.cwd()))
         return 0
@@ -101,15 +121,21 @@ def _train(
             "task": settings.run.task,
             "pid": os.getpid(),
             "processes": settings.run.world,
+            "machines": settings.run.nodes,
         }
         code = runner.run(
-            _starter(settings, chosen, made),
+            _starter(settings, shared or chosen.path, made),
             megatron.environment(made),
             chosen,
             about,
-            _supervisor(settings, chosen),
+            _supervisor(settings, chosen, shared or chosen.path),
         )
-    if isinstance(settings, checks.Settings) and settings.monitor.watch and settings.monitor.report:
+    if (
+        isinstance(settings, checks.Settings)
+        and settings.monitor.watch
+        and settings.monitor.report
+        and not settings.run.node_rank
+    ):
         _report(settings.name, chosen)
     if code == 0:
         _farewell(chosen)
@@ -125,7 +151,7 @@ def _report(name: str, chosen: RunFolder) -> None:
 
 
 def _starter(
-    settings: Settings | hf.Settings, chosen: RunFolder, made: Command
+    settings: Settings | hf.Settings, folder: Path, made: Command
 ) -> Callable[[Path], Sequence[str]]:
     """What gives the words of the command for the folder of an attempt."""
     from . import settings as checks
@@ -135,13 +161,13 @@ def _starter(
         if not made.program or not isinstance(settings, checks.Settings):
             return made.words
         place = signs / "watch.json"
-        place.write_text(watching.settings_of(settings, chosen.path, signs).text(), encoding="utf-8")
+        place.write_text(watching.settings_of(settings, folder, signs).text(), encoding="utf-8")
         return made.watched(place)
 
     return start
 
 
-def _supervisor(settings: Settings | hf.Settings, chosen: RunFolder) -> Supervisor:
+def _supervisor(settings: Settings | hf.Settings, chosen: RunFolder, shared: Path) -> Supervisor:
     from ..recovery.memory import place_for
     from ..recovery.supervisor import Rules, Supervisor
     from . import settings as checks
@@ -150,8 +176,9 @@ def _supervisor(settings: Settings | hf.Settings, chosen: RunFolder) -> Supervis
         return Supervisor(chosen.path, Rules())
     rules = settings.recovery
     saves = settings.save.interval is not None and settings.monitor.watch
-    memory = None if rules.memory is None else place_for(chosen.path)
-    return Supervisor(chosen.path, Rules(rules.restarts, rules.backoff, rules.silence, saves), memory)
+    memory = None if rules.memory is None else place_for(shared, settings.run.node_rank)
+    limits = Rules(rules.restarts, rules.backoff, rules.silence, saves, settings.run.nodes)
+    return Supervisor(chosen.path, limits, memory, shared / "checkpoints")
 
 
 def _describe(document: Document, chosen: RunFolder, made: Command) -> None:
@@ -174,7 +201,7 @@ def _same_model(settings: Settings, chosen: RunFolder) -> None:
 
     before, document = config.load(chosen.path / "config.yaml"), settings.document
     _compare(document, "model", before.section("model", Model), settings.model, chosen, "start a new run")
-    if before.section("save", Save).format == "torch":
+    if before.section("save", Save).format != "torch_dist":
         advice = "keep it, or save with save.format=torch_dist, which other layouts can load"
         parallel = before.section("parallel", Parallel)
         _compare(document, "parallel", parallel, settings.parallel, chosen, advice)

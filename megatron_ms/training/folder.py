@@ -116,6 +116,17 @@ def new(root: Path, name: str) -> RunFolder:
     raise UserError(f"{parent} has a thousand runs of this second")
 
 
+def named(root: Path, name: str, chosen: str, machine: int) -> tuple[Path, RunFolder]:
+    """The folder of a run with a name of its own, and this machine's folder in it, which for the first one is the same.
+
+    They exist afterwards, and may have an earlier start of the run.
+    """
+    whole = (root / name / chosen).absolute()
+    own = whole / f"machine-{machine}" if machine else whole
+    own.mkdir(parents=True, exist_ok=True)
+    return whole, RunFolder(own)
+
+
 def next_name() -> str:
     return time.strftime("%Y%m%d-%H%M%S")
 

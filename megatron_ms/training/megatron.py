@@ -97,7 +97,7 @@ def command(settings: Settings, folder: Path, resumed: bool = False) -> Command:
     if tuned and trees.upstream != LLM:
         message = f"{settings.run.task} needs MindSpeed-LLM, but the trees have Megatron-LM alone: bash auto_convert.sh llm"
         raise settings.document.error("run.task", message)
-    if settings.save.interval is not None and settings.save.format != "torch" and trees.only_torch():
+    if settings.save.interval is not None and settings.save.format == "torch_dist" and trees.only_torch():
         message = f"is {settings.save.format}, but {trees.programs} writes torch whatever it is told: use MindSpeed-LLM 26.1.0"
         raise settings.document.error("save.format", message)
     program = "posttrain_gpt.py" if tuned else "pretrain_gpt.py"
@@ -200,6 +200,8 @@ def _declared(settings: Settings) -> Iterator[Entry]:
         for flag, own in flags_of(type(section)).items():
             key, value = f"{name}.{own}", getattr(section, own)
             experts = own.startswith("moe_") and not settings.model.num_experts
+            if key == "save.format" and value == "safetensors":
+                value = "torch"  # upstream's format, whose tensors the observer of a rank puts apart
             if key not in derived and value is not None and value is not False and not experts:
                 yield key, flag, value
     yield "train.global_batch", "global_batch_size", settings.global_batch
@@ -349,7 +351,7 @@ def _files(settings: Settings, folder: Path, resumed: bool) -> Iterator[Entry]:
         if not settings.resume.whole:
             for flag in ("finetune", "no_load_optim", "no_load_rng"):
                 yield "resume.load", flag, True
-    elif saves and settings.recovery.restarts:
+    elif saves and (settings.recovery.restarts or settings.run.id):
         yield "recovery.restarts", "load", place
     if settings.monitor.tensorboard:
         yield "monitor.tensorboard", "tensorboard_dir", str(folder / "tensorboard")

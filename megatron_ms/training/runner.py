@@ -166,6 +166,8 @@ def _fault(code: int, status: Mapping[str, Any]) -> str:
         return f"the training was ended by signal {-code}:"
     if code:
         return f"the training ended with exit code {code}:"
+    if status.get("machines", 1) > 1:
+        return ""  # the last one prints the losses
     return "" if "iteration" in status else "the training ended without a loss:"
 
 

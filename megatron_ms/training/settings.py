@@ -152,12 +152,13 @@ def _check_recovery(settings: Settings) -> None:
         needs = {
             "save.interval": settings.save.interval is not None,
             "monitor.watch: true": settings.monitor.watch,
-            "run.nodes: 1, because each machine sees only its own memory": settings.run.nodes == 1,
         }
         for need, there in needs.items():
             if not there:
                 raise settings.document.error("recovery.memory", f"needs {need}")
     if not settings.monitor.watch:
+        if settings.save.format == "safetensors" and settings.save.interval is not None:
+            raise settings.document.error("save.format", "safetensors needs monitor.watch: true")
         return
     for key, package in (("tensorboard", "tensorboard"), ("prometheus", "prometheus_client")):
         if getattr(settings.monitor, key) not in (None, False) and importlib.util.find_spec(package) is None:

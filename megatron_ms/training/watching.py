@@ -28,6 +28,9 @@ def settings_of(settings: Settings, folder: Path, signs: Path) -> Watched:
         window=health.window,
         spike=health.spike,
         trace=health.trace,
-        memory=None if settings.recovery.memory is None else str(memory.place_for(folder)),
+        memory=None
+        if settings.recovery.memory is None
+        else str(memory.place_for(folder, settings.run.node_rank)),
         memory_interval=settings.recovery.memory or 1,
+        safetensors=settings.save.format == "safetensors",
     )

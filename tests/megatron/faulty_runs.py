@@ -32,6 +32,11 @@ _TOY: dict[str, Any] = {
 }
 
 
+def toy_settings(name: str, run: dict[str, Any]) -> dict[str, Any]:
+    """The configuration of the toy model."""
+    return {**_TOY, "name": name, "run": run}
+
+
 @dataclass(frozen=True)
 class Run:
     """A run that has ended. records: the last one of each iteration. left: processes and shared memory that remain."""
@@ -78,11 +83,9 @@ class Toy:
         patience: float = PATIENCE,
     ) -> Run:
         """Trains with KEY=VALUE and a fault. A second run of the same name begins in another folder."""
-        content = {
-            **_TOY,
-            "name": name,
-            "run": {"trees": [str(self.tree)], "processes": processes, "folder": str(self.folder)},
-        }
+        content = toy_settings(
+            name, {"trees": [str(self.tree)], "processes": processes, "folder": str(self.folder)}
+        )
         place = self.folder / f"{name}.yaml"
         place.write_text(yaml.safe_dump(content))
         mark = f"fault-{os.getpid()}-{time.monotonic_ns()}"

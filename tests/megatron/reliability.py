@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,10 +23,12 @@ from megatron_ms.recovery import manifest
 from tests.megatron import lm_checkout as tools
 from tests.megatron.faulty_runs import INJECTOR, INTERVAL, ITERATIONS, Run, Toy, whole_checkpoints
 from tests.megatron.growth import NAMES, Growth
+from tests.megatron.machines import Machines
 
 PAGE = tools.ROOT / "docs" / "reliability.md"
 CUTS = 1000  # kills of a save, for each format
 MEMORY = "recovery.memory=1"
+SAFETENSORS = ("save.format=safetensors", "parallel.distributed_optimizer=true", "train.precision=bf16")
 LONG = 20_000  # steps of the long run
 MOST_GROWTH = (0.02, 0.0, 0.0)  # of the long run's memory, open files and threads, as parts of what they were
 
@@ -71,7 +74,7 @@ class Suite:
 
     def recovered(self, name: str, *words: str, most: int = INTERVAL, **fault: Any) -> Row:
         """A failure after which the run goes on by itself and ends with the curve of the uninterrupted one."""
-        base = self.base(*(word for word in words if word.startswith(("save.format", "parallel"))))
+        base = self.base(*(word for word in words if word.startswith(("save.format", "parallel", "train"))))
         run = self.run(name, *words, **fault)
         must(run.code == 0, run.output[-3000:])
         must(len(run.told("restart")) == 1, f"restarts: {run.told('restart')}")
@@ -227,6 +230,43 @@ def cut_saves(kind: str, count: int, folder: Path, seed: int = 5) -> dict[str, i
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def machine_lost(number: int) -> Callable[[Suite], Row]:
+    """One of two machines ends, with its memory. The other one has a copy, and a machine in its place goes on."""
+
+    def check(suite: Suite) -> Row:
+        machines = Machines(suite.toy, f"machine{number}")
+        words = (
+            MEMORY,
+            "recovery.restarts=9",
+            "recovery.backoff=1",
+            "train.iterations=40",
+            "save.interval=100",
+        )
+        base = suite.toy.run("train.iterations=40", "save.interval=100", name=f"alone{number}")
+        must(base.code == 0, base.output[-3000:])
+        for one in range(machines.count):
+            machines.start(one, *words)
+        machines.reached(7)
+        when = time.time()
+        machines.running[number].lose(machines.run)
+        machines.start(number, *words)
+        run = machines.ended()
+        must(run.code == 0 and not run.left, f"{run.left} {run.output}")
+        must(run.curve() == base.curve(), f"the curve differs: {run.curve()} {base.curve()}")
+        must(run.lost() <= 1, f"{run.lost()} steps were lost")
+        steps = [event["time"] for event in run.events if event["kind"] == "step" and event["time"] > when]
+        goes_on = [text for text in run.told("resume") if text != "goes on from checkpoint 0"]
+        must(len(goes_on) == 1, f"{goes_on} {run.output}")
+        return Row(
+            1,
+            run.lost(),
+            steps[0] - when,
+            f"curve equal bit for bit; {goes_on[0]}, of which no disk had a copy",
+        )
+
+    return check
+
+
 def flat(suite: Suite, steps: int = LONG) -> Row:
     """A long run in which everything that observes and saves is on. What its processes have must not grow."""
     words = [f"train.iterations={steps}", f"save.interval={steps // 20}", "recovery.memory=20"]
@@ -261,8 +301,11 @@ FAULTS = {
     "optimizer": Fault("SIGKILL of a rank after its optimizer step", killed("optimizer", "kill_after")),
     "save": Fault("SIGKILL of a rank in a save, at byte 100,000 of a file", killed("save", "cut", 8, rank=0, bytes=100_000)),
     "memory": Fault("SIGKILL of a rank, with checkpoints in memory", killed("optimizer", "kill_after", 7, MEMORY)),
+    "machine": Fault("machine 1 of 2 is lost, with its memory", machine_lost(1)),
+    "machine-0": Fault("machine 0 of 2 is lost, with its memory and the store", machine_lost(0)),
     "error": Fault("a fatal error of a rank, with checkpoints in memory", killed("forward", "error", 7, MEMORY)),
     "torch_dist": Fault("SIGKILL of a rank, format torch_dist", killed("forward", "kill", 7, "save.format=torch_dist")),
+    "safetensors": Fault("SIGKILL of a rank, format safetensors", killed("forward", "kill", 7, *SAFETENSORS)),
     "SIGTERM": Fault("SIGTERM", asked("terminate")),
     "SIGUSR1": Fault("SIGUSR1", asked("user_signal")),
     "SIGSTOP": Fault("SIGSTOP of a rank", stopped),
@@ -278,6 +321,7 @@ FAULTS = {
     "same": Fault("a failure in the same step each time", same_step),
     "cuts-torch": Fault("SIGKILL at random bytes of a save, torch", cuts("torch")),
     "cuts-torch_dist": Fault("SIGKILL at random bytes of a save, torch_dist", cuts("torch_dist")),
+    "cuts-safetensors": Fault("SIGKILL at random bytes of a save, safetensors", cuts("safetensors")),
     "flat": Fault("no fault: steps with all of monitoring, health and checkpoints in memory", flat),
 }  # fmt: skip
 

@@ -84,12 +84,12 @@ def _whole(name: str, norms: list[float]) -> float:
     return sum(norm**2 for norm in norms) if divided and "layer_norm" not in name else norms[0] ** 2
 
 
-@pytest.mark.parametrize("name", ["memory", "large", "nan", "SIGTERM"])
+@pytest.mark.parametrize("name", ["memory", "large", "nan", "SIGTERM", "safetensors", "machine"])
 def test_a_part_of_the_table(suite, name) -> None:
     reliability.FAULTS[name].check(suite)
 
 
-@pytest.mark.parametrize("kind", ["torch", "torch_dist"])
+@pytest.mark.parametrize("kind", ["torch", "torch_dist", "safetensors"])
 def test_no_killed_save_is_loaded(tmp_path, kind) -> None:
     found = reliability.cut_saves(kind, 30, tmp_path / "cuts")
     assert found["corrupt"] == 0 and found["killed"] > 15

@@ -7,6 +7,7 @@ file reaches the chosen size (RLIMIT_FSIZE), or it kills itself when it opens or
 from __future__ import annotations
 
 import collections
+import contextlib
 import json
 import os
 import random
@@ -19,7 +20,7 @@ from pathlib import Path
 import torch
 import torch.distributed.checkpoint as dcp
 
-from megatron_ms.recovery import manifest
+from megatron_ms.recovery import apart, manifest
 
 
 def state(number: int) -> dict[str, torch.Tensor]:
@@ -31,16 +32,21 @@ def state(number: int) -> dict[str, torch.Tensor]:
 def save(kind: str, place: Path, number: int) -> None:
     """Saves in a format of upstream's, and then the manifest."""
     place.mkdir(exist_ok=True)
-    if kind == "torch":
+    if kind != "torch_dist":
         for part in ("mp_rank_00", "mp_rank_01"):
             (place / part).mkdir(exist_ok=True)
-            torch.save({"model": STATES[number]}, place / part / "model_optim_rng.pt")
+            with apart.writing() if kind == "safetensors" else contextlib.nullcontext():
+                torch.save({"model": STATES[number]}, place / part / "model_optim_rng.pt")
     else:
         dcp.save(STATES[number], checkpoint_id=str(place), no_dist=True)
     manifest.write(place, manifest.measure(place))
 
 
 def load(kind: str, place: Path) -> list[dict[str, torch.Tensor]]:
+    if kind == "safetensors":
+        with apart.reading():
+            files = sorted(place.glob("*/model_optim_rng.pt"))
+            return [torch.load(file, weights_only=False)["model"] for file in files]
     if kind == "torch":
         return [torch.load(file)["model"] for file in sorted(place.glob("*/model_optim_rng.pt"))]
     found = {name: torch.zeros_like(tensor) for name, tensor in STATES[10].items()}
