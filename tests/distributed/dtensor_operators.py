@@ -119,6 +119,7 @@ MORE_OPERATORS = {
     "add_scaled": (lambda a, b: torch.add(a, b, alpha=2), (5, 6), (5, 6)),
     "add_one_column": (lambda a, b: a + b, (5, 1), (5, 6)),
     "mul_one": (lambda a, b: a * b, (1, 1), (5, 6)),
+    "sum_first": (lambda a: a.sum(0), (3, 4, 6)),
     "sum_two": (lambda a: a.sum((0, -1)), (3, 4, 6)),
     "sum_two_kept": (lambda a: a.sum((0, 2), keepdim=True), (3, 4, 6)),
     "sum_no_dims": (lambda a: a.sum(()), (3, 4)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from msadapter.distributed import agent
 from msadapter.distributed.errors import DistStoreError
 from msadapter.distributed.meeting import JobEnded, NewRound, Round
+from tests.distributed.ranks import PATIENCE, environment
 
 
 class _Meeting:
@@ -166,3 +168,19 @@ def test_places_of_logs(made, tmp_path):
     file.close()
     found.job.log_name = "log.{rank}"
     assert found._log_path(1, 1) == str(tmp_path / "log.3")
+
+
+def test_the_guard_ends_without_running_the_program_further(tmp_path):
+    """It is a fork of the launcher. What the launcher does at its end is done once."""
+    script = tmp_path / "launcher.py"
+    script.write_text(
+        "import atexit, sys\n"
+        "from msadapter.distributed.guard import Guard\n"
+        "def end():\n"
+        "    with open(sys.argv[1], 'a') as file: file.write('end;')\n"
+        "atexit.register(end)\n"
+        "Guard().close()\n"
+    )
+    ends = tmp_path / "ends"
+    subprocess.run([sys.executable, str(script), str(ends)], env=environment(), check=True, timeout=PATIENCE)
+    assert ends.read_text() == "end;"

@@ -199,6 +199,7 @@ PLACEMENTS = {
     "sum": {0: "P(sum)", 1: "P(sum)", "P": "P(sum)"},
     "sum_0": {0: "P(sum)", 1: "S(0)", "P": "P(sum)"},
     "sum_kept": {0: "S(0)", 1: "P(sum)"},
+    "sum_first": {0: "P(sum)", 1: "S(0)", 2: "S(1)"},
     "sum_two": {0: "P(sum)", 1: "S(0)", 2: "P(sum)"},
     "sum_no_dims": {0: "P(sum)", 1: "P(sum)"},
     "mean_even": {0: "P(avg)", 1: "S(0)", "P": "P(sum)"},
