@@ -21,7 +21,7 @@ class _Meeting:
     store = SimpleNamespace(port=4321)
 
     def __init__(self, restarts=0):
-        self.asked, self.restarts = [], restarts
+        self.asked, self.restarts, self.patience = [], restarts, 0.0
 
     def join(self):
         self.asked.append("join")
@@ -29,6 +29,9 @@ class _Meeting:
 
     def agree_on_end(self):
         self.asked.append("end")
+
+    def patience_of_ranks(self):
+        return self.patience
 
     def failed(self, what):
         self.asked.append(what)
@@ -80,7 +83,11 @@ def test_ends_of_a_job(made, capfd):
     assert found.run() == 0 and met.asked == ["join", "end"] and _Guard.closed == closed + 1
     found, met = made(_failed())
     assert found.run() == 3 and met.asked[0] == "join" and "rank 2 (local rank 0, pid 99)" in met.asked[1]
-    assert "ended with exit code 3" in capfd.readouterr().err
+    assert "ended with exit code 3" in capfd.readouterr().err and found.ended == [agent._GRACE, 0]
+    found, met = made(_failed())
+    met.patience = 90.0  # what ranks have asked for, to write a checkpoint
+    assert found.run() == 3 and found.ended == [90.0, 0]
+    capfd.readouterr()
     found, met = made(_failed(-9), None, restarts=1)
     assert found.run() == 0 and [met.asked[0], *met.asked[2:]] == ["join", "join", "end"]
     assert "ended with signal SIGKILL" in (said := capfd.readouterr().err)

@@ -131,7 +131,7 @@ def test_rendezvous_by_a_file(tmp_path):
     store.set("a", "b")
     assert (rank, size, store.get("a")) == (1, 2, b"b")
     assert next(dist.rendezvous(f"file://{tmp_path}/store", 0, 2))[1:] == (0, 2)
-    with pytest.raises(ValueError, match=""):
+    with pytest.raises(ValueError, match="file:// rendezvous: rank parameter missing"):
         next(dist.rendezvous(f"file://{tmp_path}/store"))
 
 
