@@ -36,11 +36,15 @@ def train(
     fault: dict | None = None,
     processes: int = 2,
     launcher: tuple[str, ...] = (),
+    interval: int = INTERVAL,
 ) -> Outcome:
-    """Train with checkpoints in `folder`, and an injected fault. fault: for tests/megatron/faults/sitecustomize.py."""
+    """Train with a checkpoint in `folder` after each `interval` steps, and an injected fault.
+
+    fault: for tests/megatron/faults/sitecustomize.py.
+    """
     common = " ".join(word for word in trainer.common.split() if word not in _SKIPPED)
     common = common.replace("--train-iters 3", f"--train-iters {STEPS}")
-    common = common.replace("--save-interval 2000", f"--save-interval {INTERVAL}")
+    common = common.replace("--save-interval 2000", f"--save-interval {interval}")
     data = ["--data-path", trainer.folder / "text_document"]
     data += ["--tokenizer-name-or-path", trainer.folder / "tokenizer"]
     start = [
@@ -129,6 +133,24 @@ def test_all_ranks_train_on(trainer: Trainer, whole: Outcome, tmp_path: Path, wh
     assert said in found.output and f"all ranks train on from step {FAULT - 1}" in found.output, found.output[
         -6000:
     ]
+    assert found.code == 0 and found.curve == whole.curve, found.output[-6000:]
+
+
+@pytest.mark.parametrize(
+    ("fault", "step"),
+    [({}, 6), ({"rank": [0, 1], "load": INTERVAL}, INTERVAL)],
+    ids=["last", "named"],
+)
+def test_an_error_of_precision_goes_back_to_a_checkpoint(
+    trainer: Trainer, whole: Outcome, tmp_path: Path, fault: dict, step: int
+) -> None:
+    """MindSpeed-LLM 26.1.0 registers a handler for these errors. If all ranks report one that names a checkpoint, they load this
+    one instead of the last."""
+    if trainer.release < "26":
+        pytest.skip(f"MindSpeed-LLM {trainer.release} registers no handler for errors of precision")
+    injected = {"place": "all-reduce", "what": "wrong_numbers", **fault}
+    found = train(trainer, tmp_path, fault=injected, interval=2)
+    assert f"all ranks train on from step {step}" in found.output, found.output[-6000:]
     assert found.code == 0 and found.curve == whole.curve, found.output[-6000:]
 
 

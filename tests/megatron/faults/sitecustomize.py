@@ -1,7 +1,7 @@
 """Injects a fault into a rank. Python imports this module at its start, because its folder is on PYTHONPATH.
 
-FAULT is a JSON object: rank, iteration, place (a key of PLACES), what (a function of this module), times, marks (a folder in
-which each fault leaves a file, so that a later attempt has it no more).
+FAULT is a JSON object: rank (or a list of them), iteration, place (a key of PLACES), what (a function of this module), times, marks
+(a folder in which each fault leaves a file, so that a later attempt has it no more).
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ def link_lost(original, *arguments, **named):
 
 
 def wrong_numbers(original, *arguments, **named):
-    raise RuntimeError(f"PRECISION ERROR: load ckpt step={_fault['load']}")
+    """A check of the numbers has failed. With `load` it says to which checkpoint the training has to go back."""
+    wanted = f": load ckpt step={_fault['load']}" if "load" in _fault else ""
+    raise RuntimeError(f"PRECISION ERROR{wanted}")
 
 
 def slow(original, *arguments, **named):
@@ -142,11 +144,12 @@ def _due() -> bool:
     first = _fault["iteration"]
     if not first <= number < first + _fault.get("steps", 1):
         return False
-    mark = Path(_fault["marks"]) / f"{number}"
-    made = len(list(mark.parent.glob(f"{number}-*")))
+    name = f"{os.environ['RANK']}-{number}"
+    folder = Path(_fault["marks"])
+    made = len(list(folder.glob(f"{name}-*")))
     if made >= _fault.get("times", 1):
         return False
-    mark.with_name(f"{number}-{made}").touch()
+    (folder / f"{name}-{made}").touch()
     return True
 
 
@@ -175,5 +178,7 @@ def _install() -> None:
 
 
 _fault = json.loads(os.environ.get("FAULT", "{}"))
-if _fault and os.environ.get("RANK") == str(_fault["rank"]) and sys.argv[0:1] != ["-c"]:
+_ranks = _fault.get("rank", [])
+_mine = os.environ.get("RANK") in [str(one) for one in (_ranks if isinstance(_ranks, list) else [_ranks])]
+if _mine and sys.argv[0:1] != ["-c"]:
     _install()

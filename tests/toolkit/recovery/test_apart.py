@@ -95,6 +95,19 @@ def test_other_programs_read_the_tensors(tmp_path: Path) -> None:
         assert (opened.get_tensor("model.weight") == state()["model"]["weight"].numpy()).all()
 
 
+def test_a_divided_checkpoint_becomes_upstreams_own(tmp_path: Path, monkeypatch) -> None:
+    """What `convert` does before it reads one."""
+    from megatron_ms.conversion import joining_program
+
+    for folder in ("divided", "joined"):
+        (tmp_path / folder / "mp_rank_00").mkdir(parents=True)
+    with apart.writing():
+        torch.save(state(), tmp_path / "divided" / "mp_rank_00" / "model_optim_rng.pt")
+    monkeypatch.setattr("sys.argv", ["", str(tmp_path / "divided"), str(tmp_path / "joined")])
+    joining_program.main()
+    same(torch.load(tmp_path / "joined" / "mp_rank_00" / "model_optim_rng.pt", weights_only=False), state())
+
+
 def test_files_that_are_not_divided_are_read_as_they_are(tmp_path: Path) -> None:
     torch.save(state(), tmp_path / "a.pt")
     with apart.reading():
