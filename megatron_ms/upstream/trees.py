@@ -14,9 +14,11 @@ from patches import MANIFEST
 from ..convert import packages, sources
 from ..convert.shell import SHIM, TORCH_OF_MINDSPEED, older_torch
 from ..convert.steps import ROOT, ConvertError, digest
+from ..convert.upstream import is_newer
 from ..errors import UserError
 
 MEGATRON, LLM = "Megatron-LM", "MindSpeed-LLM"
+UNKNOWN = "unknown"  # the version of a tree that does not say it
 _CONVERT = (
     "make one with `bash auto_convert.sh llm`, or with `bash auto_convert.sh core --source MEGATRON_LM`"
 )
@@ -72,6 +74,8 @@ class Trees:
         if self.upstream == MEGATRON and not (self.programs / MANIFEST).is_file():
             # Without the rules of `patches`, Megatron needs TransformerEngine's API on several processes.
             found["MSADAPTER_TRANSFORMER_ENGINE"] = "1"
+        if (release := version(self)) != UNKNOWN and is_newer(release):
+            found["MSADAPTER_TRITON"] = os.environ.get("MSADAPTER_TRITON", "1")  # as env.sh of a conversion
         return found
 
     def digest(self) -> str:
@@ -160,4 +164,4 @@ def version(trees: Trees) -> str:
     info = trees.paths[-1 if trees.upstream == MEGATRON else 2] / "megatron" / "core" / "package_info.py"
     text = info.read_text(encoding="utf-8") if info.is_file() else ""
     found = [re.search(rf"^{part} = (\d+)", text, re.MULTILINE) for part in ("MAJOR", "MINOR", "PATCH")]
-    return ".".join(match[1] for match in found if match) or "unknown"
+    return ".".join(match[1] for match in found if match) or UNKNOWN

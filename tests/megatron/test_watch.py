@@ -89,6 +89,17 @@ def test_a_part_of_the_table(suite, name) -> None:
     reliability.FAULTS[name].check(suite)
 
 
+@pytest.fixture(scope="module")
+def newer_suite(newer_megatron: Path, tmp_path_factory) -> reliability.Suite:
+    folder = tmp_path_factory.mktemp("newer")
+    return reliability.Suite(folder / "runs", tools.scratch_copy(newer_megatron, folder))
+
+
+@pytest.mark.parametrize("name", ["memory", "large", "nan", "SIGTERM", "torch_dist"])
+def test_a_part_of_the_table_with_a_newer_release(newer_suite, name) -> None:
+    reliability.FAULTS[name].check(newer_suite)
+
+
 @pytest.mark.parametrize("kind", ["torch", "torch_dist", "safetensors"])
 def test_no_killed_save_is_loaded(tmp_path, kind) -> None:
     found = reliability.cut_saves(kind, 30, tmp_path / "cuts")

@@ -139,6 +139,98 @@ def test_checkpoint_repeats_the_trackers_random_numbers(monkeypatch):
         assert not torch.equal(F.dropout(torch.ones(64, device="cuda"), 0.5), masks[0])
 
 
+def test_a_block_that_is_computed_twice_says_so():
+    from msadapter.transformer_engine.pytorch import distributed as found
+
+    seen = []
+
+    def layer(x):
+        seen.append((found.in_fp8_activation_recompute_phase(), found.is_fp8_activation_recompute_enabled()))
+        return x * 2
+
+    x = torch.ones(3, requires_grad=True)
+    te.checkpoint(layer, x).sum().backward()
+    assert seen == [(False, False), (True, False)]  # without 8-bit floats the second one is never true
+    with found.activation_recompute_forward(activation_recompute=True, recompute_phase=True):
+        layer(x)
+    with pytest.raises(ZeroDivisionError), found.activation_recompute_forward(recompute_phase=True):
+        raise ZeroDivisionError
+    layer(x)
+    found.activation_recompute_forward(recompute_phase=True)(layer)(x)
+    assert [phase for phase, _ in seen[2:]] == [True, False, True]
+
+
+_ACTIVATIONS = {
+    "GELU": lambda x: F.gelu(x, approximate="tanh"),
+    "ReLU": F.relu,
+    "SiLU": F.silu,
+    "GEGLU": lambda x: F.gelu(x[..., :3], approximate="tanh") * x[..., 3:],
+    "ReGLU": lambda x: F.relu(x[..., :3]) * x[..., 3:],
+    "SwiGLU": lambda x: F.silu(x[..., :3]) * x[..., 3:],
+}
+
+
+@pytest.mark.parametrize("name", _ACTIVATIONS)
+def test_activations_of_chains(name):
+    x = torch.randn(2, 5, 6)
+    torch.testing.assert_close(getattr(te.ops, name)()(x), _ACTIVATIONS[name](x))
+    with pytest.raises(NotImplementedError, match="cache_quantized_input"):
+        getattr(te.ops, name)(cache_quantized_input=True)
+
+
+@pytest.mark.parametrize("normalization", ["LayerNorm", "RMSNorm"])
+@pytest.mark.parametrize("centered", [False, True])
+def test_a_chain_is_the_layers_that_it_is_made_of(normalization, centered):
+    """With the parameters of a layer, as Megatron gives them to a chain of operations on the device meta."""
+    one = te.LayerNormLinear(8, 6, normalization=normalization, zero_centered_gamma=centered, device="cpu")
+    norm = getattr(te.ops, normalization)(8, device="meta", zero_centered_gamma=centered)
+    norm.weight = one.layer_norm_weight
+    if normalization == "LayerNorm":
+        norm.bias = one.layer_norm_bias
+    product, bias = te.ops.BasicLinear(8, 6, device="meta"), te.ops.Bias(6, device="meta")
+    product.weight, bias.bias = one.weight, one.bias
+    with torch.no_grad():
+        one.layer_norm_weight.add_(torch.arange(8.0) / 8)
+        one.bias.add_(torch.arange(6.0))
+    chain = te.ops.Sequential()
+    for part in (norm, product, bias):
+        chain.append(part)
+    x = torch.randn(5, 2, 8)
+    assert len(chain) == 3 and isinstance(chain[0], te.ops.FusibleOperation)
+    torch.testing.assert_close(chain(x), one(x), rtol=0, atol=0)
+
+
+def test_the_first_values_of_a_chain(monkeypatch):
+    """On the device meta they are made at the first call."""
+    norm = te.ops.LayerNorm((2, 3), device="meta")
+    x = torch.randn(4, 2, 3)
+    torch.testing.assert_close(norm(x), F.layer_norm(x, (2, 3)))
+    assert norm.weight.device.type != "meta" and norm.weight.shape == (2, 3)
+    with pytest.raises(ValueError, match="does not end with"):
+        norm(torch.ones(3, 2))
+    assert te.ops.RMSNorm(3, device="cpu", zero_centered_gamma=True).weight.tolist() == [0, 0, 0]
+    product = te.ops.BasicLinear(100, 4, device="cpu", dtype=torch.float64)
+    assert product.weight.dtype == torch.float64 and 0.05 < product.weight.abs().max().item() <= 0.1
+    assert te.ops.Bias(2, device="cpu").bias.tolist() == [0, 0]
+    monkeypatch.setenv("MSADAPTER_DEVICE", "cuda")
+    tracker = te.CudaRNGStatesTracker()
+    tracker.add("model-parallel-rng", 5)
+    before = torch.cuda.get_rng_state()
+    te.ops.BasicLinear(3, 4, device="cuda", rng_state_tracker_function=lambda: tracker)
+    assert torch.equal(torch.cuda.get_rng_state(), before)
+
+
+def test_a_chains_product_takes_main_gradients_and_refuses_the_rest():
+    layer = te.ops.BasicLinear(4, 2, device="cpu", accumulate_into_main_grad=True)
+    layer.weight.main_grad = torch.ones(2, 4)
+    layer(torch.full((3, 4), 2.0)).sum().backward()
+    assert (layer.weight.main_grad == 7).all() and layer.weight.grad_added_to_main_grad
+    with pytest.raises(NotImplementedError, match="userbuffers_options"):
+        te.ops.BasicLinear(4, 2, userbuffers_options={"comm_name": "fc1"})
+    with pytest.raises(ValueError, match="'diagonal'"):
+        te.ops.BasicLinear(4, 2, tensor_parallel_mode="diagonal")
+
+
 def test_eight_bits_are_refused():
     with pytest.raises(NotImplementedError, match="eight-bit"), te.fp8_autocast(enabled=True):
         pass

@@ -4,8 +4,35 @@ from contextlib import contextmanager
 
 from ... import cuda
 from ...utils import checkpoint as recompute
+from .fp8 import FP8GlobalStateManager
 
 _trackers: list = []
+_recomputed = _recomputing = False  # what the two functions below answer
+
+
+@contextmanager
+def activation_recompute_forward(activation_recompute: bool = False, recompute_phase: bool = False):
+    """A block, or a function that is decorated, whose forward pass is computed twice: first, or again in backward.
+
+    activation_recompute: it is computed twice, which matters to 8-bit training alone. recompute_phase: now again.
+    """
+    global _recomputed, _recomputing
+    _recomputed = activation_recompute and FP8GlobalStateManager.is_fp8_enabled()
+    _recomputing = recompute_phase
+    try:
+        yield
+    finally:
+        _recomputed = _recomputing = False
+
+
+def is_fp8_activation_recompute_enabled() -> bool:
+    """Whether this is a block that is computed twice, and in 8 bits."""
+    return _recomputed
+
+
+def in_fp8_activation_recompute_phase() -> bool:
+    """Whether a forward pass is computed again."""
+    return _recomputing
 
 
 class CudaRNGStatesTracker:
@@ -78,16 +105,17 @@ def checkpoint(
     first: list = []
 
     def run(*inputs):
-        if tracker is None:
-            return function(*inputs, **kwargs)
-        now = tracker.get_states()
-        if not first:
+        now = None if tracker is None else tracker.get_states()
+        again = bool(first)
+        if not again:
             first.append(now)
-            return function(*inputs, **kwargs)
-        tracker.set_states(dict(first[0]))
+        elif tracker is not None:
+            tracker.set_states(dict(first[0]))
         try:
-            return function(*inputs, **kwargs)
+            with activation_recompute_forward(activation_recompute=True, recompute_phase=again):
+                return function(*inputs, **kwargs)
         finally:
-            tracker.set_states(now)
+            if again and tracker is not None:
+                tracker.set_states(now)
 
     return recompute.checkpoint(run, *args, use_reentrant=use_reentrant)

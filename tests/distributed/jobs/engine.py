@@ -72,6 +72,56 @@ def check_row_of_a_sequence(rank, size):
     compare(rank, size, "row", True)
 
 
+def chain(rank, size, sequence_parallel):
+    """A column-parallel and a row-parallel product in a chain, as Megatron makes its MLP of them."""
+    ops = te.ops
+    first, second, bias = seeded(12, 8, seed=1), seeded(8, 12, seed=2), seeded(8, seed=4)
+    column = ops.BasicLinear(8, 12, device="meta", tensor_parallel_mode="column", tensor_parallel_group=dist.group.WORLD,
+        sequence_parallel=sequence_parallel)  # fmt: skip
+    row = ops.BasicLinear(12 // size, 8, device="meta")
+    total = ops.Bias(8, device="cpu")
+    column.weight = torch.nn.Parameter(first.chunk(size, 0)[rank].clone())
+    row.weight = torch.nn.Parameter(second.chunk(size, 1)[rank].clone())
+    with torch.no_grad():
+        total.bias.copy_(bias)
+    reduce = ops.ReduceScatter if sequence_parallel else ops.AllReduce
+    layer = ops.Sequential(column, ops.GELU(), row, reduce(dist.group.WORLD), total)
+    x = seeded(4 * size, 8, seed=3).requires_grad_()
+    mine = (x.detach().chunk(size, 0)[rank] if sequence_parallel else x.detach()).clone().requires_grad_()
+    hidden = torch.nn.functional.gelu(x @ first.T, approximate="tanh")
+    expected, out = hidden @ second.T + bias, layer(mine)
+    weights = seeded(*expected.shape, seed=5)
+    (expected * weights).sum().backward()
+    if sequence_parallel:
+        (out * weights.chunk(size, 0)[rank]).sum().backward()
+        expected, grad = expected.chunk(size, 0)[rank], x.grad.chunk(size, 0)[rank]
+    else:
+        (out * weights).sum().backward()
+        grad = x.grad
+    for got, want in ((out, expected), (mine.grad, grad)):
+        torch.testing.assert_close(got, want)
+    torch.testing.assert_close(row.weight.grad, (weights.T @ hidden.detach()).chunk(size, 1)[rank])
+
+
+def check_chain(rank, size):
+    chain(rank, size, False)
+
+
+def check_chain_of_a_sequence(rank, size):
+    chain(rank, size, True)
+
+
+def check_row_of_a_chain(rank, size):
+    layer = te.ops.BasicLinear(8, 3, device="meta", tensor_parallel_mode="row")
+    whole = seeded(3, 8, seed=1)
+    layer.weight = torch.nn.Parameter(whole.chunk(size, 1)[rank].clone())
+    x = seeded(5, 8, seed=3)
+    torch.testing.assert_close(layer(x.chunk(size, 1)[rank]), x @ whole.T)
+    assert (layer.local_in_features, layer.local_out_features) == (8 // size, 3)
+    bias = te.ops.Bias(6, device="cpu", tensor_parallel=True, tensor_parallel_group=dist.group.WORLD)
+    assert bias.bias.shape == (6 // size,)
+
+
 def context(rank, size, way, causal):
     length, parts = 4 * size, 2 * size
     tensors = [seeded(length, 2, 2 * size, 3, seed=s).requires_grad_() for s in range(3)]
