@@ -85,7 +85,7 @@ SUITES = {
     "testing": _suite("testing.testing_cases"),
     "transformers": _suite("golden.make_transformers"),
     "trl": _suite("golden.make_trl"),
-    "utils": _suite("utils.utils_cases"),
+    "utils": _suite("utils.utils_cases", "utils.benchmark_cases"),
     # Expressions: lines of Python with a set-up.
     "accepted_arguments": _suite("golden.expressions.accepted_arguments"),
     "argument_checks": _suite("golden.expressions.argument_checks"),
