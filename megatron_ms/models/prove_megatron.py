@@ -51,6 +51,10 @@ def make(toy: Toy, folder: Path) -> Path:
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     special = {"bos_token": "1", "eos_token": "2", "pad_token": str(size - 1), "unk_token": "0"}
     transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
+    # The class by a name that the transformers of every release of MindSpeed-LLM knows, not only this one's.
+    facts = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    facts["tokenizer_class"] = "PreTrainedTokenizerFast"
+    (folder / "tokenizer_config.json").write_text(json.dumps(facts), encoding="utf-8")
     # Without a token for the end, so that a toy with random weights does not stop at once.
     (folder / "generation_config.json").write_text(json.dumps({"pad_token_id": size - 1}), encoding="utf-8")
     return folder

@@ -78,7 +78,7 @@ TOYS = {
     "Gemma 2": Toy(
         "gemma2-2b", "Gemma2Config", {"head_dim": 16, "query_pre_attn_scalar": 16}, {"kv_channels": 16}
     ),
-    "LLaMA": Toy("llama-7b", "LlamaConfig", {"num_key_value_heads": 8}),
+    "LLaMA": Toy("llama-7b", "LlamaConfig", {"num_key_value_heads": 8}, {"num_query_groups": 8}),
     "LLaMA2": Toy("llama2-7b", "LlamaConfig"),
     "LLaMA3": Toy("llama3-8b", "LlamaConfig", *_rope(5e5)),
     "Mistral": Toy("mistral-7b", "MistralConfig"),
