@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from ..errors import UserError
 from . import needles
@@ -140,18 +141,23 @@ def run(
     Raises:
         RuntimeError: a benchmark has no score.
     """
-    from lm_eval import simple_evaluate
+    from lm_eval import evaluator
     from lm_eval.tasks import TaskManager
 
-    found = simple_evaluate(
-        model,
-        tasks=[task for all_tasks in tasks.values() for task in all_tasks],
-        num_fewshot=keys.shots,
-        limit=keys.limit,
-        bootstrap_iters=0,
-        log_samples=True,
-        task_manager=TaskManager(include_defaults=False),  # else it reads the files of all its tasks
-    )
+    # The harness would run git in the user's folder, whose error would be printed, and collect what the machine has.
+    with (
+        mock.patch.object(evaluator, "get_git_commit_hash", lambda: None),
+        mock.patch.object(evaluator, "add_env_info", lambda results: None),
+    ):
+        found = evaluator.simple_evaluate(
+            model,
+            tasks=[task for all_tasks in tasks.values() for task in all_tasks],
+            num_fewshot=keys.shots,
+            limit=keys.limit,
+            bootstrap_iters=0,
+            log_samples=True,
+            task_manager=TaskManager(include_defaults=False),  # else it reads the files of all its tasks
+        )
     assert found is not None
     names = {task.config.task: benchmark for benchmark, all_tasks in tasks.items() for task in all_tasks}
     scores = [_score(name, [t.config.task for t in all_tasks], found) for name, all_tasks in tasks.items()]

@@ -5,7 +5,8 @@
 TREES is the folder that `bash auto_convert.sh llm` wrote. For each family a toy model of Hugging Face is converted to Megatron on
 two ranks, which proves that its logits are the same and that it comes back bit for bit; the checkpoint continues a text with the
 greedy tokens of transformers; the recipe trains it for some steps, in which the loss falls; and a model that was merged with an
-adapter of LoRA has the output of both. Each takes a few minutes. With MSADAPTER_RECORD_EVIDENCE=1 the proofs are recorded, each
+adapter of LoRA has the output of both. A family without a converter or without a class in transformers only trains, from random
+weights. Each takes a few minutes. With MSADAPTER_RECORD_EVIDENCE=1 the proofs are recorded, each
 as soon as it has passed.
 """
 
@@ -22,30 +23,29 @@ from pathlib import Path
 from typing import Any
 
 from .. import commands, config
+from ..conversion.tools import TOOLS
 from ..errors import UserError
 from ..inference import opening
 from ..inference.engine import Engine, provide_torch
 from ..inference.section import Generate
 from ..training import folder as folders
 from ..training import lines
-from . import levels
-from .toys import TOYS, Toy
+from . import catalogue, levels
+from .toys import TOYS, Toy, small, words_of
 
 SOURCE = "python -m megatron_ms.models.prove_megatron"
-_TOKENS, _STEPS, _LENGTH = 12, 6, 32
+_TOKENS, _STEPS, _LENGTH, _SIZE = 12, 6, 32, 256
 _PROMPTS = [f"{5 + number} {9 + 3 * number} 13 3 40" for number in range(6)]
 # A family, and the layout of its checkpoint: experts on two ranks where there are some, else tensors.
 _EXPERTS, _TENSORS = "parallel.expert=2", "parallel.tensor=2"
 
 
-def make(toy: Toy, folder: Path) -> Path:
-    """A folder with the toy and a tokenizer whose tokens are the numbers below the vocabulary."""
+def make_tokenizer(folder: Path, size: int) -> Path:
+    """A folder with a tokenizer whose tokens are the numbers below `size`."""
     provide_torch()
     import tokenizers
     import transformers
 
-    toy.make(folder)
-    size = int(json.loads((folder / "config.json").read_text(encoding="utf-8"))["vocab_size"])
     words = tokenizers.models.WordLevel({str(number): number for number in range(size)}, unk_token="0")
     tokenizer = tokenizers.Tokenizer(words)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
@@ -55,8 +55,16 @@ def make(toy: Toy, folder: Path) -> Path:
     facts = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
     facts["tokenizer_class"] = "PreTrainedTokenizerFast"
     (folder / "tokenizer_config.json").write_text(json.dumps(facts), encoding="utf-8")
+    return folder
+
+
+def make(toy: Toy, folder: Path) -> Path:
+    """A folder with the toy and its tokenizer."""
+    provide_torch()
+    toy.make(folder)
+    make_tokenizer(folder, _SIZE)
     # Without a token for the end, so that a toy with random weights does not stop at once.
-    (folder / "generation_config.json").write_text(json.dumps({"pad_token_id": size - 1}), encoding="utf-8")
+    (folder / "generation_config.json").write_text(json.dumps({"pad_token_id": _SIZE - 1}), encoding="utf-8")
     return folder
 
 
@@ -80,8 +88,8 @@ def generates(words: list[str]) -> int:
     return len(_PROMPTS) * _TOKENS
 
 
-def trains(words: list[str]) -> tuple[float, float]:
-    """The losses of the first and the last step of a training from the converted checkpoint.
+def trains(words: list[str], name: str = "proof") -> tuple[float, float]:
+    """The losses of the first and the last step of a training of that name.
 
     Raises:
         ValueError: the loss did not fall.
@@ -90,9 +98,10 @@ def trains(words: list[str]) -> tuple[float, float]:
     Path("rows.jsonl").write_text(
         "\n".join(json.dumps({"text": row}) for row in rows) + "\n", encoding="utf-8"
     )
-    _run("data", [])
-    _run("train", words)
-    (run,) = folders.runs(Path("runs"))
+    if not list(Path().glob("texts*")):
+        _run("data", [])
+    _run("train", [*words, f"name={name}"])
+    (run,) = folders.runs(Path("runs"), name)
     found = [loss for record in run.records() if (loss := lines.loss_of(record)) is not None]
     if not found or not found[-1] < found[0]:
         raise ValueError(f"the losses of {_STEPS} steps are {found}")
@@ -135,21 +144,30 @@ def _run(command: str, words: list[str]) -> None:
         raise ValueError(f"{command} ended with exit code {code}")
 
 
-def prove(name: str, trees: Path) -> dict[str, Any]:
-    """What was measured of a family, in the present folder. An exception says what is wrong."""
-    toy = TOYS[name]
-    make(toy, Path("model"))
-    Path("proof.yaml").write_text(
-        f"recipe: {toy.recipe}\nrun: {{trees: {json.dumps(str(trees))}, device: npu, processes: 2}}\n"
+def _configuration(recipe: str, trees: Path, load: str) -> str:
+    """The YAML file of the proofs. `load` is a line that names the checkpoint with which a training begins, or empty."""
+    return (
+        f"recipe: {recipe}\nrun: {{trees: {json.dumps(str(trees))}, device: npu, processes: 2}}\n"
         f"data: {{sources: rows.jsonl, tokenizer: model, output: texts}}\n"
         f"dataset: {{sequence_length: {_LENGTH}}}\n"
         f"train: {{iterations: {_STEPS}, micro_batch: 1, global_batch: 8, lr: 3e-3}}\n"
-        "save: {interval: null}\nresume: {load: megatron}\n"
+        f"save: {{interval: null}}\n{load}"
         "convert: {source: model, output: megatron, to: megatron}\n"
-        f"generate: {{model: model, checkpoint: megatron, max_new_tokens: {_TOKENS}}}\n",
-        encoding="utf-8",
+        f"generate: {{model: model, checkpoint: megatron, max_new_tokens: {_TOKENS}}}\n"
     )
-    words = [*toy.words(), _EXPERTS if "num_experts" in toy.model else _TENSORS]
+
+
+def _layout(sizes: dict[str, Any]) -> str:
+    return _EXPERTS if "num_experts" in sizes else _TENSORS
+
+
+def _whole(name: str, trees: Path) -> dict[str, Any]:
+    """All proofs of a family that converts."""
+    toy = TOYS[name]
+    make(toy, Path("model"))
+    text = _configuration(toy.recipe, trees, "resume: {load: megatron}\n")
+    Path("proof.yaml").write_text(text, encoding="utf-8")
+    words = [*toy.words(), _layout(small(toy.recipe))]
     proofs = convert(words)
     for proof in ("logits", "back"):
         levels.record(name, proof, SOURCE)
@@ -161,6 +179,43 @@ def prove(name: str, trees: Path) -> dict[str, Any]:
     found["merged logits"] = adapts(words)
     levels.record(name, "lora", SOURCE)
     return found
+
+
+def _architectures(family: str) -> list[str]:
+    """The recipes of a family, one for each set of options: a family's sizes may have different position embeddings."""
+    found: dict[tuple[str, ...], str] = {}
+    for recipe in sorted(
+        (r for r in catalogue.recipes() if r.family == family), key=lambda r: r.form.parameters()
+    ):
+        given = catalogue.content(catalogue.RECIPES / f"{recipe.name}.yaml")["model"]
+        options = {name: value for name, value in given.items() if isinstance(value, (bool, str, list))}
+        found.setdefault(tuple(f"{name}={value}" for name, value in sorted(options.items())), recipe.name)
+    return list(found.values())
+
+
+def _trained(name: str, trees: Path) -> dict[str, Any]:
+    """The proof of a family that does not convert: every architecture of it trains from random weights."""
+    make_tokenizer(Path("model"), _SIZE)
+    found = {}
+    for recipe in _architectures(name):
+        Path("proof.yaml").write_text(_configuration(recipe, trees, ""), encoding="utf-8")
+        sizes = small(recipe)
+        found[recipe] = trains([*words_of(sizes), _layout(sizes)], recipe)
+    levels.record(name, "trains", SOURCE)
+    return {"losses": found}
+
+
+def _converts(name: str) -> bool:
+    """Whether there are converters for the family's models."""
+    import transformers
+
+    return name in TOYS and getattr(transformers, TOYS[name].kind).model_type in TOOLS
+
+
+def prove(name: str, trees: Path) -> dict[str, Any]:
+    """What was measured of a family, in the present folder. An exception says what is wrong."""
+    provide_torch()
+    return _whole(name, trees) if _converts(name) else _trained(name, trees)
 
 
 @contextlib.contextmanager
@@ -179,13 +234,16 @@ def main(arguments: list[str] | None = None) -> int:
     """Proves the families and returns 1 if one failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("trees", type=Path, help="the folder that auto_convert.sh llm wrote")
-    parser.add_argument("families", nargs="*", metavar="FAMILY", help=f"of {', '.join(TOYS)}; all by default")
+    known = sorted({recipe.family for recipe in catalogue.recipes()})
+    parser.add_argument(
+        "families", nargs="*", metavar="FAMILY", help=f"of {', '.join(known)}; all by default"
+    )
     given = parser.parse_args(arguments)
-    if unknown := [name for name in given.families if name not in TOYS]:
-        parser.error(f"there is no toy of {unknown[0]}")
+    if unknown := [name for name in given.families if name not in known]:
+        parser.error(f"there is no family {unknown[0]}")
     failed = []
     trees = given.trees.resolve()
-    for name in given.families or TOYS:
+    for name in given.families or known:
         with _elsewhere():
             try:
                 found = prove(name, trees)

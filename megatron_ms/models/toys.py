@@ -1,6 +1,6 @@
-"""Toy models of the families that transformers has: random weights in the architecture of the family.
+"""Toy models: random weights in the architecture of a family, at sizes of their own.
 
-A toy has the architecture of its recipe and sizes of its own, for transformers (`config`) and for Megatron (`model`).
+`small` gives Megatron's sizes for any recipe. A `Toy` has the same sizes for transformers, for the families that it has.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from . import catalogue
+
 _SIZES: dict[str, Any] = {
     "vocab_size": 256, "hidden_size": 64, "intermediate_size": 176, "num_hidden_layers": 4, "num_attention_heads": 8,
     "num_key_value_heads": 4, "max_position_embeddings": 64, "initializer_range": 0.2, "rms_norm_eps": 1e-6,
@@ -16,9 +18,25 @@ _SIZES: dict[str, Any] = {
     "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
 }  # fmt: skip
 _MODEL: dict[str, Any] = {
-    "num_layers": 4, "hidden_size": 64, "num_attention_heads": 8, "num_query_groups": 4, "ffn_hidden_size": 176,
-    "vocab_size": 256, "max_position_embeddings": 64, "norm_epsilon": 1e-6, "rotary_base": 10000,
+    "num_layers": 4, "hidden_size": 64, "num_attention_heads": 8, "ffn_hidden_size": 176, "vocab_size": 256,
 }  # fmt: skip
+# Sizes of recipes that have them.
+_FURTHER: dict[str, Any] = {
+    "num_query_groups": 4, "kv_channels": 16, "num_experts": 4, "moe_router_topk": 2, "moe_ffn_hidden_size": 32,
+    "q_lora_rank": 16, "kv_lora_rank": 16, "qk_pos_emb_head_dim": 8, "qk_head_dim": 8, "v_head_dim": 8,
+    "first_k_dense_replace": 1, "n_shared_experts": 1, "moe_router_num_groups": 1, "moe_router_group_topk": 1,
+}  # fmt: skip
+
+
+def small(recipe: str) -> dict[str, Any]:
+    """The sizes that make a recipe's model small and leave its architecture as it is, by names of the section `model`."""
+    given = catalogue.content(catalogue.RECIPES / f"{recipe}.yaml")["model"]
+    return _MODEL | {name: size for name, size in _FURTHER.items() if given.get(name, 0) > size}
+
+
+def words_of(sizes: dict[str, Any]) -> list[str]:
+    """KEY=VALUE for the section `model`."""
+    return [f"model.{name}={value}" for name, value in sizes.items()]
 
 
 @dataclass(frozen=True)
@@ -46,7 +64,13 @@ class Toy:
 
     def words(self) -> list[str]:
         """KEY=VALUE for the section `model`, over the recipe."""
-        return [f"model.{name}={value}" for name, value in {**_MODEL, **self.model}.items()]
+        common = {
+            "num_query_groups": 4,
+            "max_position_embeddings": 64,
+            "norm_epsilon": 1e-6,
+            "rotary_base": 10000,
+        }
+        return words_of(small(self.recipe) | common | self.model)
 
 
 def _rope(base: float) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -55,7 +79,6 @@ def _rope(base: float) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 _TIED = {"tie_word_embeddings": True}
-_EXPERTS = {"num_experts": 4, "moe_router_topk": 2}
 _LATENT = {
     "q_lora_rank": 16,
     "kv_lora_rank": 16,
@@ -64,35 +87,49 @@ _LATENT = {
     "v_head_dim": 8,
 }
 _GROUPED = {"n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "n_group": 1, "topk_group": 1,
-            "first_k_dense_replace": 1, "n_shared_experts": 1}  # fmt: skip
+            "first_k_dense_replace": 1, "n_shared_experts": 1, "routed_scaling_factor": 2.5}  # fmt: skip
+_YARN = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 40.0, "mscale": 1.0, "mscale_all_dim": 1.0, "beta_fast": 32,
+         "beta_slow": 1, "original_max_position_embeddings": 4096}  # fmt: skip
+_HALF = {"rope_type": "default", "rope_theta": 1e6, "partial_rotary_factor": 0.5}
 TOYS = {
     "Bloom": Toy("bloom-7b", "BloomConfig", {"n_layer": 2, "n_head": 8}),
     "CodeLlama": Toy("codellama-34b", "LlamaConfig", *_rope(1e6)),
-    "DeepSeek-V3": Toy("deepseek-v3", "DeepseekV3Config", {**_LATENT, **_GROUPED, "num_key_value_heads": 8}),
-    "GLM-4.5": Toy("glm-4.5", "Glm4MoeConfig", {**_GROUPED, "head_dim": 16}),
+    "DeepSeek-V3": Toy(
+        "deepseek-v3",
+        "DeepseekV3Config",
+        {**_LATENT, **_GROUPED, "num_key_value_heads": 8, "rope_parameters": _YARN},
+        {"num_query_groups": 8},
+    ),
+    "GLM-4.5": Toy(
+        "glm-4.5",
+        "Glm4MoeConfig",
+        {**_GROUPED, "head_dim": 16, "attention_bias": True, "use_qk_norm": True, "rope_parameters": _HALF},
+        {"rotary_base": 1000000},
+    ),
     "GPT-3": Toy("gpt3-175b", "GPT2Config", {"n_embd": 64, "n_layer": 2, "n_head": 8, "n_positions": 64}),
     "GPT-OSS": Toy(
         "gpt-oss-20b", "GptOssConfig", {"num_local_experts": 4, "num_experts_per_tok": 2, "head_dim": 16}
     ),
-    "Gemma": Toy("gemma-2b", "GemmaConfig", {"head_dim": 16}, {"kv_channels": 16}),
-    "Gemma 2": Toy(
-        "gemma2-2b", "Gemma2Config", {"head_dim": 16, "query_pre_attn_scalar": 16}, {"kv_channels": 16}
-    ),
+    "Gemma": Toy("gemma-2b", "GemmaConfig", {"head_dim": 16}),
+    "Gemma 2": Toy("gemma2-2b", "Gemma2Config", {"head_dim": 16, "query_pre_attn_scalar": 16}),
     "LLaMA": Toy("llama-7b", "LlamaConfig", {"num_key_value_heads": 8}, {"num_query_groups": 8}),
     "LLaMA2": Toy("llama2-7b", "LlamaConfig"),
     "LLaMA3": Toy("llama3-8b", "LlamaConfig", *_rope(5e5)),
     "Mistral": Toy("mistral-7b", "MistralConfig"),
-    "Mixtral": Toy(
-        "mixtral-8x7b", "MixtralConfig", {"num_local_experts": 4, "num_experts_per_tok": 2}, _EXPERTS
-    ),
+    "Mixtral": Toy("mixtral-8x7b", "MixtralConfig", {"num_local_experts": 4, "num_experts_per_tok": 2}),
     "Qwen1.5": Toy("qwen1.5-0.5b", "Qwen2Config", _TIED),
     "Qwen2.5": Toy("qwen2.5-0.5b", "Qwen2Config", _TIED),
-    "Qwen3": Toy("qwen3-0.6b", "Qwen3Config", {**_TIED, "head_dim": 16}, {"kv_channels": 16}),
+    "Qwen3": Toy("qwen3-0.6b", "Qwen3Config", {**_TIED, "head_dim": 16}),
     "Qwen3-MoE": Toy(
         "qwen3-30b-a3b",
         "Qwen3MoeConfig",
-        {"head_dim": 16, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32},
-        {**_EXPERTS, "kv_channels": 16, "moe_ffn_hidden_size": 32},
+        {
+            "head_dim": 16,
+            "num_experts": 4,
+            "num_experts_per_tok": 2,
+            "moe_intermediate_size": 32,
+            "norm_topk_prob": True,
+        },
     ),
     "Yi": Toy("yi-34b", "LlamaConfig", *_rope(5e6)),
 }

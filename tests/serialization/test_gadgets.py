@@ -282,6 +282,12 @@ def test_descriptions_of_checkpoints_only_hold_values(obj):
     assert torch._utils._rebuild_tensor_v2.__defaults__ == (None,)
 
 
+def test_every_part_of_a_path_is_text():
+    for parts in (([1],), ("a", b"b"), (3, "b")):
+        with pytest.raises(pickle.UnpicklingError, match="a path is made of what is no text"):
+            _metadata(Call(Name("pathlib.PosixPath"), *parts))
+
+
 def _nested_state(kind: str, shared: str) -> bytes:
     """Return the opcodes of an object whose hash visits the same field 2**60 times, at two for each level."""
     if kind == "tuples":

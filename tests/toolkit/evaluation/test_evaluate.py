@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 import shutil
+import subprocess
 
 import pytest
 from lm_eval.api.model import LM
@@ -129,6 +130,18 @@ def test_examples_stand_before_the_question(data, tmp_path):
     first = 'The following are multiple choice questions (with answers) about anatomy.\n\nWhich, 0?\nA. eins "0", said'
     assert model.prompts[0].startswith(first) and model.prompts[0].count("Answer:") == 3
     assert model.prompts[0].endswith('D. vier "0", said\nAnswer:')
+
+
+def test_no_program_is_run(data, tmp_path, monkeypatch):
+    """The harness would ask git for the state of the folder that the user is in."""
+
+    def started(*arguments, **options):
+        raise AssertionError(f"a program was started: {arguments}")
+
+    monkeypatch.setattr(subprocess, "Popen", started)
+    keys = _keys(data, ["boolq"], tmp_path)
+    scores, _ = harness.run(Scripted(True), harness.make_tasks(keys, False), keys)
+    assert [score.value for score in scores] == [1.0]
 
 
 def test_a_benchmark_without_a_score_is_a_failure(data, tmp_path):

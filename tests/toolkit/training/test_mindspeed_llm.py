@@ -10,17 +10,11 @@ from pathlib import Path
 import pytest
 
 from megatron_ms import commands
-from megatron_ms.models import catalogue, levels
+from megatron_ms.models import levels, toys
 from megatron_ms.training import folder as folders
 from tests.npu.conftest import trainer  # noqa: F401  (the fixture)
 
 pytestmark = pytest.mark.slow
-SMALL = [
-    "model.num_layers=2",
-    "model.hidden_size=64",
-    "model.num_attention_heads=8",
-    "model.ffn_hidden_size=176",
-]
 TRAIN = [
     "train.micro_batch=2",
     "train.global_batch=8",
@@ -45,18 +39,7 @@ def place(trainer, tmp_path, monkeypatch) -> Path:  # noqa: F811
 
 def smaller(recipe: str) -> list[str]:
     """KEY=VALUE that make a recipe's geometry small and leave everything else as it is."""
-    given = catalogue.content(catalogue.RECIPES / f"{recipe}.yaml")["model"]
-    words = [*SMALL, *TRAIN]
-    for name, size in (
-        ("num_query_groups", 4),
-        ("kv_channels", 16),
-        ("num_experts", 4),
-        ("moe_router_topk", 2),
-        ("moe_ffn_hidden_size", 32),
-    ):
-        if name in given:
-            words.append(f"model.{name}={size}")
-    return words
+    return [*toys.words_of(toys.small(recipe) | {"num_layers": 2}), *TRAIN]
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
