@@ -52,10 +52,17 @@ class dtype:
         return self
 
     def to_real(self) -> dtype:
-        return _by_name({"complex64": "float32", "complex128": "float64"}.get(self.name, self.name))
+        return _by_name(_PARTS.get(self.name, self.name))
 
     def to_complex(self) -> dtype:
-        return _by_name("complex128" if self.name in ("float64", "complex128") else "complex64")
+        if self.is_complex:
+            return self
+        if not self.is_floating_point or self.itemsize == 1:
+            raise RuntimeError(f"Unknown Complex ScalarType for {self.storage_name.removesuffix('Storage')}")
+        return _by_name({"float64": "complex128", "float16": "complex32"}.get(self.name, "complex64"))
+
+
+_PARTS = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 
 
 def _by_name(name: str) -> dtype:
@@ -85,13 +92,20 @@ for _code, (_name, _size, _kind, _storage) in enumerate(_ROWS):
     ALL[_name] = dtype(_code, _name, _size, _kind, _storage + "Storage")
     _C.bind_dtype(_code, ALL[_name])
 globals().update(ALL)
-# These dtypes can be stored, copied and converted, as in PyTorch, but not computed with.
+# These dtypes can be stored, copied and converted, and few operators compute with them, as in PyTorch.
+_STORED_ROWS = [
+    ("float8_e4m3fn", 1, "f", "Float8_e4m3fn"),
+    ("float8_e5m2", 1, "f", "Float8_e5m2"),
+    ("complex32", 4, "c", "ComplexHalf"),
+]
 STORED: dict[str, dtype] = {
-    n: dtype(len(_ROWS) + i, n, 1, "f", n.capitalize() + "Storage")
-    for i, n in enumerate(("float8_e4m3fn", "float8_e5m2"))
+    name: dtype(code, name, size, kind, storage + "Storage")
+    for code, (name, size, kind, storage) in enumerate(_STORED_ROWS, len(_ROWS))
 }
 for _d in STORED.values():
     _C.bind_dtype(_d.code, _d)
+# The types in which operators compute for them.
+STORED_WIDE = {_d: ALL["complex64" if _d.is_complex else "float32"] for _d in STORED.values()}
 ALIASES = {
     "half": "float16",
     "float": "float32",
@@ -109,7 +123,6 @@ OTHERS = {
         [
             ("float8_e4m3fnuz", 1, "f"),
             ("float8_e5m2fnuz", 1, "f"),
-            ("complex32", 4, "c"),
             ("qint8", 1, "i"),
             ("quint8", 1, "u"),
             ("qint32", 4, "i"),
@@ -144,7 +157,7 @@ def exports() -> dict[str, dtype]:
     out.update(STORED)
     out.update(OTHERS)
     out.update({alias: ALL[name] for alias, name in ALIASES.items()})
-    out["chalf"] = OTHERS["complex32"]
+    out["chalf"] = STORED["complex32"]
     return out
 
 

@@ -28,7 +28,7 @@ class finfo:
 
     def __init__(self, type: dtype | None = None):
         d = type or _C.default_dtype()
-        name = "float16" if d.name == "complex32" else d.to_real().name
+        name = d.to_real().name
         if not (d.is_floating_point or d.is_complex):
             raise TypeError(
                 f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{d}'"

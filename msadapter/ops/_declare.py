@@ -96,6 +96,7 @@ class Facts:
     foreach: bool | str = False
     backward: str | None = None
     float8: str | None = None
+    complex32: bool = False
 
     def policy(self, device: str) -> str | None:
         """The autocast policy on ``device``, "cpu" or "accelerator"."""
@@ -553,6 +554,7 @@ def op(
             operator; "sizes": the gradient, the sizes of output and input, and the remaining arguments.
         float8: PyTorch has it for float8 tensors, and it has ``ms``. "any": for all; "tensors": if both operands are
             tensors; "infinite": for dtypes with infinities.
+        complex32: PyTorch has it for complex32 tensors, where it computes in complex64 and rounds once.
 
     Raises ValueError for a name that is declared already, an unknown word for a fact, and a fact about an argument that
     the schema does not have; TypeError for an unknown fact.

@@ -1,5 +1,6 @@
 """Comparisons, predicates and logical functions. Their results are bool tensors."""
 
+from .._values.dtype import STORED, STORED_WIDE
 from . import _on_npu
 from ._declare import composite, op, raw, t
 
@@ -22,6 +23,7 @@ for _name, _ms, _with_number, _aliases in _COMPARISONS:
         aliases=_aliases,
         grad=None,
         float8="any" if _name in ("eq", "ne") else None,
+        complex32=_name in ("eq", "ne"),
     )
 
 for _name, _ms in (("and", "LogicalAnd"), ("or", "LogicalOr"), ("xor", "LogicalXor")):
@@ -46,9 +48,9 @@ def _predicate(name, ms, forms, **facts):
     op(f"{name}(Tensor self) -> Tensor", ms=ms, forms=forms, grad=None, pointwise=True, **facts)
 
 
-_predicate("isnan", "IsNan", "fm", npu=_on_npu.isnan, keeps_zeros=True, float8="any")
-_predicate("isinf", "IsInf", "fm", keeps_zeros=True, float8="infinite")
-_predicate("isfinite", "IsFinite", "fm", float8="infinite")
+_predicate("isnan", "IsNan", "fm", npu=_on_npu.isnan, keeps_zeros=True, float8="any", complex32=True)
+_predicate("isinf", "IsInf", "fm", keeps_zeros=True, float8="infinite", complex32=True)
+_predicate("isfinite", "IsFinite", "fm", float8="infinite", complex32=True)
 _predicate("isposinf", "IsPosInf", "fmo", npu=_on_npu.isposinf, keeps_zeros=True)
 _predicate("isneginf", "IsNegInf", "fmo", keeps_zeros=True)
 _predicate("signbit", "Signbit", "fmo", npu=_on_npu.signbit, keeps_zeros=True)
@@ -75,6 +77,8 @@ def isclose(self, other, rtol, atol, equal_nan):
     if self.dtype != other.dtype:
         have, want = (x.dtype.storage_name.removesuffix("Storage") for x in (self, other))
         raise RuntimeError(f"{have} did not match {want}")
+    if self.dtype is STORED["complex32"]:
+        self, other = (raw.Cast(x, STORED_WIDE[x.dtype]) for x in (self, other))
     return raw.IsClose(self, other, rtol, atol, equal_nan)
 
 

@@ -89,8 +89,6 @@ def view_as_complex(self):
             f"view_as_complex is only supported for half, float and double tensors, but got a tensor "
             f"of scalar type: {self.dtype.storage_name.removesuffix('Storage')}"
         )
-    if self.dtype.itemsize == 2:
-        raise NotImplementedError("torch.view_as_complex: complex32 is not supported (docs/coverage.md)")
     shape, stride, offset = list(self.shape), list(self.stride()), self.storage_offset()
     if not shape:
         raise RuntimeError("Input tensor must have one or more dimensions")
@@ -113,6 +111,7 @@ op(
     forms="fmino",
     grad={"self": lambda g: conjugated(g)},
     pointwise=True,
+    complex32=True,
 )
 
 

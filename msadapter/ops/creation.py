@@ -7,7 +7,7 @@ import warnings
 from .._values import determinism
 from .._values.base import place
 from .._values.device import ACCELERATORS, META_TAG, default_device, resolve
-from .._values.dtype import ALL, cpp_name
+from .._values.dtype import ALL, STORED, STORED_WIDE, cpp_name
 from .._values.layout import format_strides, permuted_strides
 from ._declare import _C, op, raw, raw_empty
 from ._geometry import contiguous_strides, is_dense
@@ -206,6 +206,8 @@ def _real(number: complex, dtype):
 def _filled(size, number, dtype):
     """Return a tensor of one number, which the dtype must hold. MindSpore's operator takes real numbers only."""
     size = checked_sizes(size)
+    if dtype is STORED["complex32"]:  # where a part that is too large becomes infinite
+        return raw.Cast(_filled(size, number, STORED_WIDE[dtype]), dtype)
     if not isinstance(number, complex):
         return raw.FillScalar(size, number, dtype)
     if not dtype.is_complex:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._host import extensions
-from .._values.dtype import ALL
+from .._values.dtype import STORED_WIDE
 from . import _on_npu
 from . import dropout as _  # noqa: F401  (declares the fused `_dropout`)
 from ._declare import _C, composite, op, raw, t
@@ -181,8 +181,9 @@ def _split_pads(x, pad):
     node="ConstantPadNdBackward0",
 )
 def _constant_pad(self, pad, value):
-    if self.dtype.name.startswith("float8"):
-        return t._to_dtype(raw.ConstantPadND(t._to_dtype(self, ALL["float32"]), list(pad), value), self.dtype)
+    if self.dtype in STORED_WIDE:
+        wide = t._to_dtype(self, STORED_WIDE[self.dtype])
+        return t._to_dtype(raw.ConstantPadND(wide, list(pad), value), self.dtype)
     return raw.ConstantPadND(self, list(pad), value)
 
 

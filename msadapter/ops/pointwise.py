@@ -63,6 +63,7 @@ unary(
     keeps_zeros=True,
     foreach=True,
     float8="any",
+    complex32=True,
 )
 unary(
     "neg",
@@ -76,6 +77,7 @@ unary(
     native="gradient",
     keeps_zeros=True,
     foreach=True,
+    complex32=True,
 )
 unary("sign", "Sign", zero_grad, promote=None, forms="fmio", keeps_zeros=True, foreach=True)
 
@@ -88,7 +90,7 @@ def _sgn_grad(g, self, result):
     return t.where(size == 0, t.zeros_like(g), (g - radial * result) / size)
 
 
-unary("sgn", "Sgn", _sgn_grad, promote=None, forms="fmio", keeps_zeros=True, npu=_on_npu.sgn)
+unary("sgn", "Sgn", _sgn_grad, promote=None, forms="fmio", keeps_zeros=True, npu=_on_npu.sgn, complex32=True)
 unary(
     "square",
     "Square",
@@ -379,6 +381,7 @@ op(
     },
     autocast={"accelerator": "widest"},
     foreach=True,
+    complex32=True,
 )
 op(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",

@@ -54,6 +54,7 @@ op(
     native="gradient",
     numbers_alone=True,
     foreach=True,
+    complex32=True,
 )
 op(
     "sub(TensorOrScalar self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor",
@@ -72,6 +73,7 @@ op(
     refuses_bool=True,
     numbers_alone=True,
     foreach=True,
+    complex32=True,
 )
 
 
@@ -85,6 +87,7 @@ op(
     refuses_bool=True,
     node="RsubBackward1",
     nodes={"other tensor": "RsubBackward0"},
+    complex32=True,
 )
 def rsub(self, other, alpha):
     """`other - alpha * self`."""
@@ -106,6 +109,7 @@ binary(
     numbers_alone=True,
     foreach=True,
     float8="tensors",
+    complex32=True,
 )
 
 

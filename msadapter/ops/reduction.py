@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._values.dtype import ALL
+from .._values.dtype import STORED_WIDE
 from ._declare import composite, namespaces, op, raw, t
 from ._geometry import numel, wrap_dim, wrap_dims
 from .pointwise import conj
@@ -200,8 +200,8 @@ def any(self, dim, keepdim):
 def _truth(call, x, dim, keepdim):
     if dim == []:  # an empty list of dims reduces nothing in this function
         return x != 0
-    if x.dtype.name.startswith("float8"):  # a nonzero float8 value must stay nonzero after the conversion
-        x = t._to_dtype(x, ALL["float32"])
+    if x.dtype in STORED_WIDE:  # what is not zero must stay so after the conversion
+        x = t._to_dtype(x, STORED_WIDE[x.dtype])
     return call(x, dim, keepdim)
 
 

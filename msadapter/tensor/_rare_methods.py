@@ -61,7 +61,8 @@ def _other_layout(name: str, layout: str):
 
 
 def chalf(self, *, memory_format=None):
-    raise NotImplementedError("torch.Tensor.chalf: complex32 is not supported (docs/coverage.md)")
+    """Return the tensor as complex32."""
+    return self.to(dtypes.STORED["complex32"], memory_format=memory_format or FORMATS["preserve_format"])
 
 
 def const_data_ptr(self) -> int:

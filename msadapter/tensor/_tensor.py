@@ -556,6 +556,6 @@ def install() -> None:
         load_operators()
     if not _C.has_own_memory():
         native().RuntimeConf.get_instance().set_launch_blocking()  # results on the host are read without waiting
-    from . import _float8  # noqa: F401  asks to be called
+    from . import _stored_types  # noqa: F401  asks to be called
 
     when_complete(_join_mindspore)

@@ -16,8 +16,8 @@ from msadapter.utils._pytree import tree_flatten, tree_unflatten
 # They read a tensor's truth value or resize it, which differs between the elements of a batch.
 REFUSED = {"nn.functional.gaussian_nll_loss", "resize_", "resize_as_"}
 
-# Operators that raise without vmap already, with their errors: complex32 is not supported.
-UNFIT: dict[str, set[str]] = {"chalf": {"NotImplementedError"}}
+# Operators that raise without vmap already, with their errors.
+UNFIT: dict[str, set[str]] = {}
 
 
 def _tensors(tree) -> list:

@@ -90,6 +90,7 @@ SUITES = {
     "accepted_arguments": _suite("golden.expressions.accepted_arguments"),
     "argument_checks": _suite("golden.expressions.argument_checks"),
     "aten": _suite("golden.expressions.aten"),
+    "complex32": _suite("golden.expressions.complex32"),
     "created_values": _suite("golden.expressions.created_values"),
     "determinism": _suite("golden.expressions.determinism"),
     "element_values": _suite("golden.expressions.element_values"),

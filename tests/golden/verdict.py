@@ -67,7 +67,7 @@ def _plain(relative: float, **options) -> Rule:
 # The table of tolerances. The first line whose suite and case (a regular expression) fit is taken; else DEFAULT.
 RULES: list[tuple[str, str, Rule]] = [
     ("amp", ".*", _plain(1e-6, floor=0)),
-    ("aten|float8|further_names|rare_methods|sparse|storages", ".*", Rule(SINGLE)),
+    ("aten|complex32|float8|further_names|rare_methods|sparse|storages", ".*", Rule(SINGLE)),
     ("autograd|backends|futures|fx|jit|optim_cases|programs|tensor|testing|utils", ".*", Rule(SINGLE)),
     ("data", ".*", _plain(0)),
     # PyTorch computes the derivative of gamma samples with an error of about 1e-4.

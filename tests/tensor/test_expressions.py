@@ -13,6 +13,7 @@ TOPICS = (
     "argument_checks",
     "aten",
     "determinism",
+    "complex32",
     "float8",
     "further_names",
     "layer_checks",

@@ -12,15 +12,26 @@ using mindspore::device::DeviceType;
 static const struct {
   DType d;
   TypeId t;
-} kTypes[] = {{DType::Bool, mindspore::kNumberTypeBool},        {DType::U8, mindspore::kNumberTypeUInt8},
-              {DType::I8, mindspore::kNumberTypeInt8},          {DType::I16, mindspore::kNumberTypeInt16},
-              {DType::I32, mindspore::kNumberTypeInt32},        {DType::I64, mindspore::kNumberTypeInt64},
-              {DType::U16, mindspore::kNumberTypeUInt16},       {DType::U32, mindspore::kNumberTypeUInt32},
-              {DType::U64, mindspore::kNumberTypeUInt64},       {DType::F16, mindspore::kNumberTypeFloat16},
-              {DType::BF16, mindspore::kNumberTypeBFloat16},    {DType::F32, mindspore::kNumberTypeFloat32},
-              {DType::F64, mindspore::kNumberTypeFloat64},      {DType::C64, mindspore::kNumberTypeComplex64},
-              {DType::C128, mindspore::kNumberTypeComplex128},  {DType::F8E4M3FN, mindspore::kNumberTypeFloat8E4M3FN},
-              {DType::F8E5M2, mindspore::kNumberTypeFloat8E5M2}};
+} kTypes[] = {{DType::Bool, mindspore::kNumberTypeBool},
+              {DType::U8, mindspore::kNumberTypeUInt8},
+              {DType::I8, mindspore::kNumberTypeInt8},
+              {DType::I16, mindspore::kNumberTypeInt16},
+              {DType::I32, mindspore::kNumberTypeInt32},
+              {DType::I64, mindspore::kNumberTypeInt64},
+              {DType::U16, mindspore::kNumberTypeUInt16},
+              {DType::U32, mindspore::kNumberTypeUInt32},
+              {DType::U64, mindspore::kNumberTypeUInt64},
+              {DType::F16, mindspore::kNumberTypeFloat16},
+              {DType::BF16, mindspore::kNumberTypeBFloat16},
+              {DType::F32, mindspore::kNumberTypeFloat32},
+              {DType::F64, mindspore::kNumberTypeFloat64},
+              {DType::C64, mindspore::kNumberTypeComplex64},
+              {DType::C128, mindspore::kNumberTypeComplex128},
+              {DType::F8E4M3FN, mindspore::kNumberTypeFloat8E4M3FN},
+              {DType::F8E5M2, mindspore::kNumberTypeFloat8E5M2},
+              // MindSpore has no such type. This general name is that of no tensor of its own, and its elements have
+              // four bytes too.
+              {DType::C32, mindspore::kNumberTypeFloat}};
 
 TypeId to_ms(DType d) { return kTypes[static_cast<int>(d)].t; }
 
@@ -141,7 +152,15 @@ TensorPtr tensor_on(void *data, size_t bytes, DType dtype, const Dims &sizes, st
   return std::make_shared<MsTensor>(to_ms(dtype), sizes, address);
 }
 
+static void warn_of_complex32() {
+  pybind11::gil_scoped_acquire gil;
+  Ref module = checked(PyImport_ImportModule("msadapter._host.warn"));
+  checked(PyObject_CallMethod(module.get(), "warn_once", "si",
+                              "ComplexHalf support is experimental and many operators don't support it yet.", 1));
+}
+
 TensorPtr new_tensor(DType dtype, const int64_t *sizes, int ndim, const int64_t *strides) {
+  if (dtype == DType::C32) warn_of_complex32();
   for (int d = 0; d < ndim; ++d)
     check(sizes[d] >= 0, "Trying to create tensor with negative dimension ", sizes[d], ": ", Dims(sizes, sizes + ndim));
   int64_t count;
@@ -233,7 +252,7 @@ void bind_dtype(DType d, PyObject *o) {
   dtype_objects[static_cast<int>(d)] = o;
 }
 bool dtype_from_object(PyObject *o, DType *d) {
-  for (int i = 0; i <= static_cast<int>(DType::F8E5M2); ++i)
+  for (int i = 0; i <= static_cast<int>(kLastDType); ++i)
     if (dtype_objects[i] == o) {
       *d = static_cast<DType>(i);
       return true;

@@ -25,25 +25,31 @@ bool foreign(PyObject *o, ParamType type) {
   return tensor_place && _PyType_Lookup(t, name);
 }
 
-PyObject *float8_handler = nullptr;
+PyObject *stored_handler = nullptr;
 
-bool is_float8_tensor(PyObject *o) {
-  return PyObject_TypeCheck(o, mindspore::tensor::GetTensorPyType()) && is_tensor(o) &&
-         is_float8(from_ms(unwrap(o)->data_type()));
+bool is_narrow_tensor(PyObject *o) {
+  if (!PyObject_TypeCheck(o, mindspore::tensor::GetTensorPyType()) || !is_tensor(o)) return false;
+  const DType d = from_ms(unwrap(o)->data_type());
+  return only_stored(d) || d == DType::F16;
 }
 
-// Calls the Python function for float8 operands that a kernel does not support. Returns null if that fails too.
-PyObject *for_float8(PyObject *callable, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+// Calls the Python function for operands of a type that is only stored, which kernels do not support. With a complex
+// number, a float16 operand becomes one of them. Returns null if that fails too.
+PyObject *for_stored(PyObject *callable, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
   bool any = false;
-  for (Py_ssize_t i = 0; i < nargs; ++i) any = any || is_float8_tensor(args[i]);
-  if (!any || !float8_handler || kwnames) return nullptr;
+  for (Py_ssize_t i = 0; i < nargs; ++i) any = any || is_narrow_tensor(args[i]);
+  if (!any || !stored_handler) return nullptr;
   Ref pos(PyTuple_New(nargs));
   if (!pos) return nullptr;
   for (Py_ssize_t i = 0; i < nargs; ++i) {
     Py_INCREF(args[i]);
     PyTuple_SET_ITEM(pos.get(), i, args[i]);
   }
-  Ref r(PyObject_CallFunctionObjArgs(float8_handler, callable, pos.get(), nullptr));
+  Ref named(PyDict_New());
+  if (!named) return nullptr;
+  for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); ++i)
+    if (PyDict_SetItem(named.get(), PyTuple_GET_ITEM(kwnames, i), args[nargs + i]) < 0) return nullptr;
+  Ref r(PyObject_CallFunctionObjArgs(stored_handler, callable, pos.get(), named.get(), nullptr));
   if (!r) PyErr_Clear();  // the kernel's own error is more specific
   return r && r.get() != Py_NotImplemented ? r.release() : nullptr;
 }
@@ -223,7 +229,7 @@ PyObject *op_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyOb
     Invocation call{reinterpret_cast<OpObject *>(callable), args, nargs, kwnames};
     return run_call(&call).release();
   } catch (const NotImplementedError &) {
-    if (PyObject *r = for_float8(callable, args, nargs, kwnames)) return r;
+    if (PyObject *r = for_stored(callable, args, nargs, kwnames)) return r;
     translate_exception();
     return nullptr;
   } catch (...) {
@@ -252,9 +258,9 @@ PyObject *set_torch_function_handler(PyObject *, PyObject *f) {
   torch_function_handler = f;
   Py_RETURN_NONE;
 }
-PyObject *set_float8_handler(PyObject *, PyObject *f) {
+PyObject *set_stored_handler(PyObject *, PyObject *f) {
   Py_INCREF(f);
-  float8_handler = f;
+  stored_handler = f;
   Py_RETURN_NONE;
 }
 PyObject *add_torch_function_modes(PyObject *, PyObject *n) {
@@ -284,7 +290,7 @@ PyMethodDef functions[] = {
      nullptr},
     {"operator_handle", operator_handle, METH_O, nullptr},
     {"set_torch_function_handler", set_torch_function_handler, METH_O, nullptr},
-    {"set_float8_handler", set_float8_handler, METH_O, nullptr},
+    {"set_stored_handler", set_stored_handler, METH_O, nullptr},
     {"add_torch_function_modes", add_torch_function_modes, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

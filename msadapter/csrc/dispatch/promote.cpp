@@ -17,8 +17,10 @@ DType promote_types(DType a, DType b) {
     fail("Promotion for Float8 Types is not supported, attempted to promote ", dtype_name(a), " and ", dtype_name(b));
   const int ca = category(a), cb = category(b);
   if (ca == 3 || cb == 3) {
-    const DType wide_a = ca == 3 ? real_of(a) : a, wide_b = cb == 3 ? real_of(b) : b;
-    return wide_a == DType::F64 || wide_b == DType::F64 ? DType::C128 : DType::C64;
+    const DType wide_a = real_of(a), wide_b = real_of(b);
+    const auto fits_half = [](DType d) { return d == DType::F16 || is_integral(d); };
+    if (wide_a == DType::F64 || wide_b == DType::F64) return DType::C128;
+    return fits_half(wide_a) && fits_half(wide_b) ? DType::C32 : DType::C64;
   }
   if (ca != cb) return ca > cb ? a : b;
   if (ca == 2) {  // float16 and bfloat16 together give float32
@@ -95,6 +97,7 @@ TensorPtr raw_cast(const TensorPtr &t, DType d) {
 }
 
 void check_limits(const Op &op, const Operand *v, DType elements) {
+  if (elements == DType::C32) return;  // where a number that is too large becomes infinite
   for (size_t i = 0; i < op.params.size(); ++i) {
     const Param &p = op.params[i];
     if (p.limit == NumberLimit::kNone || v[i].kind != Arg::kScalar) continue;

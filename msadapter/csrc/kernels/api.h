@@ -84,7 +84,9 @@ struct Scalar {
   // PyTorch's arithmetic and comparisons do.
   template <class T>
   T wrapped() const {
-    if constexpr (is_complex_v<T>) {
+    if constexpr (is_complex32_v<T>) {
+      return T(wrapped<c64>());
+    } else if constexpr (is_complex_v<T>) {
       using R = typename T::value_type;
       return T(kind <= kInt ? integer<R>() : static_cast<R>(d), static_cast<R>(imag));
     } else {
@@ -95,7 +97,9 @@ struct Scalar {
   // stored, or is a limit or a factor.
   template <class T>
   T to() const {
-    if constexpr (is_complex_v<T>) {
+    if constexpr (is_complex32_v<T>) {
+      return wrapped<T>();  // as in PyTorch, a number that is too large becomes infinite
+    } else if constexpr (is_complex_v<T>) {
       using R = typename T::value_type;
       if (!holds<R>() || !float_holds<R>(imag)) does_not_fit(cpp_name<R>());
     } else if constexpr (!std::is_same_v<T, bool>) {

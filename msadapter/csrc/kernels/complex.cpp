@@ -31,16 +31,28 @@ namespace {
 void check_parts(const Tensor &a, const Tensor &b) {
   check(a.dtype == DType::F32 || a.dtype == DType::F64 || a.dtype == DType::F16,
         "Expected both inputs to be Half, Float or Double tensors but got ", a.dtype, " and ", b.dtype);
-  if (a.dtype == DType::F16) throw NotImplementedError("torch.complex: complex32 is not supported (docs/coverage.md)");
   check(a.dtype == b.dtype, "Expected object of scalar type ", a.dtype, " but got scalar type ", b.dtype,
         " for second argument");
 }
 }  // namespace
 
+// The real parts (0) or the imaginary parts (1) of a complex tensor, in its memory.
+static Tensor part_of(const Tensor &t, int part) {
+  Tensor r = t;
+  r.dtype = real_of(t.dtype);
+  for (int d = 0; d < r.ndim; ++d) r.strides[d] *= 2;
+  r.data = static_cast<char *>(t.data) + part * item_size(r.dtype);
+  return r;
+}
+
 MSA_KERNEL(Complex) {  // real, imag
   const Tensor &a = c.in(0), &b = c.in(1);
   check_parts(a, b);
   Tensor o = c.out_pointwise(0, complex_of(a.dtype), {&a, &b});
+  if (o.dtype == DType::C32) {
+    copy_into(part_of(o, 0), a);
+    return copy_into(part_of(o, 1), b);
+  }
   MSA_COMPUTE_COMPLEX(o.dtype, "complex", {
     using R = T::value_type;
     binary<T, R, R>(o, a, b, [](R x, R y) { return T(x, y); });
@@ -49,6 +61,7 @@ MSA_KERNEL(Complex) {  // real, imag
 MSA_KERNEL(Polar) {  // abs, angle
   const Tensor &a = c.in(0), &b = c.in(1);
   check_parts(a, b);
+  if (a.dtype == DType::F16) unsupported("polar_cpu", a.dtype);
   Tensor o = c.out_pointwise(0, complex_of(a.dtype), {&a, &b});
   MSA_COMPUTE_COMPLEX(o.dtype, "polar", {
     using R = T::value_type;

@@ -26,8 +26,10 @@ enum class DType : uint8_t {
   C64,
   C128,
   F8E4M3FN,
-  F8E5M2
-};  // tensors of the last two types can be stored, copied and converted, but no kernel computes in them
+  F8E5M2,
+  C32
+};  // tensors of the last three types can be stored, copied and converted, but no kernel computes in them
+inline constexpr DType kLastDType = DType::C32;
 
 using c64 = std::complex<float>;
 using c128 = std::complex<double>;
@@ -122,6 +124,14 @@ struct Float8 {
 using Float8E4M3FN = Float8<3, 7, false>;
 using Float8E5M2 = Float8<2, 15, true>;
 
+// A complex number in memory that consists of two float16 numbers.
+struct Complex32 {
+  Half real, imag;
+  Complex32() = default;
+  Complex32(c64 v) : real(v.real()), imag(v.imag()) {}
+  operator c64() const { return {real, imag}; }
+};
+
 template <class T>
 struct dtype_of;
 #define MSA_DTYPE_OF(T, D)                   \
@@ -146,6 +156,7 @@ MSA_DTYPE_OF(c64, C64)
 MSA_DTYPE_OF(c128, C128)
 MSA_DTYPE_OF(Float8E4M3FN, F8E4M3FN)
 MSA_DTYPE_OF(Float8E5M2, F8E5M2)
+MSA_DTYPE_OF(Complex32, C32)
 #undef MSA_DTYPE_OF
 
 inline int item_size(DType d) {
@@ -161,7 +172,8 @@ inline int item_size(DType d) {
     case DType::BF16: return 2;
     case DType::I32:
     case DType::U32:
-    case DType::F32: return 4;
+    case DType::F32:
+    case DType::C32: return 4;
     case DType::I64:
     case DType::U64:
     case DType::F64:
@@ -173,18 +185,26 @@ inline int item_size(DType d) {
 
 // The name of an element type in PyTorch's error messages ("Float", "BFloat16", ...).
 inline const char *dtype_name(DType d) {
-  static const char *names[] = {"Bool",   "Byte",         "Char",          "Short",         "Int",        "Long",
-                                "UInt16", "UInt32",       "UInt64",        "Half",          "BFloat16",   "Float",
-                                "Double", "ComplexFloat", "ComplexDouble", "Float8_e4m3fn", "Float8_e5m2"};
+  static const char *names[] = {"Bool",          "Byte",        "Char",       "Short",        "Int",
+                                "Long",          "UInt16",      "UInt32",     "UInt64",       "Half",
+                                "BFloat16",      "Float",       "Double",     "ComplexFloat", "ComplexDouble",
+                                "Float8_e4m3fn", "Float8_e5m2", "ComplexHalf"};
   return names[static_cast<int>(d)];
 }
 
 inline bool is_float8(DType d) { return d == DType::F8E4M3FN || d == DType::F8E5M2; }
-inline bool is_complex(DType d) { return d == DType::C64 || d == DType::C128; }
+inline bool is_complex(DType d) { return d == DType::C64 || d == DType::C128 || d == DType::C32; }
+// Whether tensors of this type are only stored, copied and converted.
+inline bool only_stored(DType d) { return d >= DType::F8E4M3FN; }
 inline bool is_floating(DType d) { return (d >= DType::F16 && d <= DType::F64) || is_float8(d); }
 inline bool is_integral(DType d, bool with_bool = true) { return d <= DType::U64 && (with_bool || d != DType::Bool); }
-inline DType real_of(DType d) { return d == DType::C64 ? DType::F32 : d == DType::C128 ? DType::F64 : d; }
-inline DType complex_of(DType d) { return d == DType::F64 || d == DType::C128 ? DType::C128 : DType::C64; }
+inline DType real_of(DType d) {
+  return d == DType::C64 ? DType::F32 : d == DType::C128 ? DType::F64 : d == DType::C32 ? DType::F16 : d;
+}
+inline DType complex_of(DType d) {
+  if (d == DType::F16 || d == DType::C32) return DType::C32;
+  return d == DType::F64 || d == DType::C128 ? DType::C128 : DType::C64;
+}
 
 // The type in which a kernel computes: float for the 16-bit types, and the type itself for all others.
 template <class T>
@@ -211,6 +231,8 @@ inline constexpr bool is_complex_v = is_complex_t<T>::value;
 template <class T>
 inline constexpr bool is_float8_v = std::is_same_v<T, Float8E4M3FN> || std::is_same_v<T, Float8E5M2>;
 template <class T>
+inline constexpr bool is_complex32_v = std::is_same_v<T, Complex32>;
+template <class T>
 inline constexpr bool is_reduced_v = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || is_float8_v<T>;
 template <class T>
 inline constexpr bool is_floating_v = std::is_floating_point_v<T> || is_reduced_v<T>;
@@ -222,6 +244,10 @@ template <class To, class From>
 inline To convert(From v) {
   if constexpr (std::is_same_v<To, From>)
     return v;
+  else if constexpr (is_complex32_v<From>)
+    return convert<To>(static_cast<c64>(v));
+  else if constexpr (is_complex32_v<To>)
+    return To(convert<c64>(v));
   else if constexpr (std::is_same_v<To, bool>) {
     if constexpr (is_reduced_v<From>)
       return static_cast<float>(v) != 0.f;
@@ -307,11 +333,14 @@ struct NotImplementedError : std::logic_error {
               MSA_CASES_INT_(__VA_ARGS__) MSA_CASES_UINT_(__VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__) \
                   MSA_CASES_COMPLEX_(__VA_ARGS__) MSA_CASE(Bool, bool, __VA_ARGS__))
 // All element types, also those in which no kernel computes.
+#define MSA_CASES_STORED_(...)                         \
+  MSA_CASE(F8E4M3FN, ::msa::Float8E4M3FN, __VA_ARGS__) \
+  MSA_CASE(F8E5M2, ::msa::Float8E5M2, __VA_ARGS__)     \
+  MSA_CASE(C32, ::msa::Complex32, __VA_ARGS__)
 #define MSA_SWITCH_STORED(D, OP, ...)                                                                \
   MSA_SWITCH_(D, OP,                                                                                 \
               MSA_CASES_INT_(__VA_ARGS__) MSA_CASES_UINT_(__VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__) \
-                  MSA_CASES_COMPLEX_(__VA_ARGS__) MSA_CASE(Bool, bool, __VA_ARGS__) MSA_CASE(        \
-                      F8E4M3FN, ::msa::Float8E4M3FN, __VA_ARGS__) MSA_CASE(F8E5M2, ::msa::Float8E5M2, __VA_ARGS__))
+                  MSA_CASES_COMPLEX_(__VA_ARGS__) MSA_CASE(Bool, bool, __VA_ARGS__) MSA_CASES_STORED_(__VA_ARGS__))
 // For kernels that only move values. T is a type of the same size as the element type.
 #define MSA_SWITCH_BYTES(D, ...) \
   switch (::msa::item_size(D)) { \

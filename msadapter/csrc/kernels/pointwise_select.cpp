@@ -13,7 +13,7 @@ Tensor scalar_tensor(Call &c, const Scalar &s, DType d, bool infinite = false) {
   r.numel = 1;
   r.dtype = d;
   r.data = c.scratch(16);
-  infinite = infinite && (d == DType::F16 || d == DType::BF16);
+  infinite = infinite && (d == DType::F16 || d == DType::BF16 || d == DType::C32);
   MSA_SWITCH_STORED(d, "fill_cpu", (*r.ptr<T>() = infinite ? s.wrapped<T>() : stored<T>(s)));
   return r;
 }
@@ -46,7 +46,7 @@ void select(const Tensor &o, const Tensor &mask, const Tensor &a, const Tensor &
 
 void fill(Call &c, DType d, const Dims &sizes, const Scalar &value) {
   Tensor o = c.out(0, d, sizes);
-  copy_into(o, scalar_tensor(c, value, d));
+  copy_into(o, scalar_tensor(c, value, d, d == DType::C32));
 }
 Scalar number(int64_t v) {
   Scalar s;
@@ -186,7 +186,7 @@ MSA_KERNEL(TypeAs) { copy_into(out_preserving(c, c.in(1).dtype, c.in(0)), c.in(0
 MSA_POINTWISE_KERNEL(InplaceZero) { fill_zero(c.out_pointwise(0, c.in(0).dtype, {&c.in(0)})); }
 MSA_POINTWISE_KERNEL(InplaceFillScalar) {  // input, value
   const Tensor &a = c.in(0);
-  copy_into(c.out_pointwise(0, a.dtype, {&a}), scalar_tensor(c, c.scalar(1), a.dtype));
+  copy_into(c.out_pointwise(0, a.dtype, {&a}), scalar_tensor(c, c.scalar(1), a.dtype, a.dtype == DType::C32));
 }
 MSA_POINTWISE_KERNEL(InplaceFillTensor) {  // input, value (0-dim)
   const Tensor &a = c.in(0), &v = c.in(1);

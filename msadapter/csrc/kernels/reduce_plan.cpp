@@ -20,7 +20,7 @@ std::vector<bool> reduce_mask(const Call &c, int operand, int ndim) {
 }
 
 Dims reduced_shape(const Tensor &t, const std::vector<bool> &mask, bool keepdim) {
-  if (is_float8(t.dtype)) unsupported("reduce_cpu", t.dtype);  // there are no float8 reductions
+  if (only_stored(t.dtype)) unsupported("reduce_cpu", t.dtype);
   Dims r;
   for (int d = 0; d < t.ndim; ++d) {
     if (!mask[d])

@@ -47,7 +47,7 @@ template <class Step, template <class> class F>
 void add_up(Call &c, const Tensor &in, DType dt, const std::vector<bool> &mask, bool keepdim, double divide,
             bool plain) {
   using D = DType;
-  if (is_float8(dt) || is_float8(in.dtype)) unsupported("sum_cpu", is_float8(dt) ? dt : in.dtype);
+  if (only_stored(dt) || only_stored(in.dtype)) unsupported("sum_cpu", only_stored(dt) ? dt : in.dtype);
   Tensor o = c.out(0, dt, reduced_shape(in, mask, keepdim));
   const bool widening =
       (dt == D::F32 && is_floating(in.dtype) && in.dtype != D::F64) || (dt == D::I64 && is_integral(in.dtype));

@@ -23,8 +23,9 @@ inline const char *cpp_type_name(DType d) {
                                 "c10::complex<float>",
                                 "c10::complex<double>",
                                 "c10::Float8_e4m3fn",
-                                "c10::Float8_e5m2"};
-  static_assert(std::size(names) == static_cast<size_t>(DType::F8E5M2) + 1, "one name for each element type");
+                                "c10::Float8_e5m2",
+                                "c10::complex<c10::Half>"};
+  static_assert(std::size(names) == static_cast<size_t>(kLastDType) + 1, "one name for each element type");
   return names[static_cast<int>(d)];
 }
 

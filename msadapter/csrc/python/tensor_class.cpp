@@ -109,6 +109,7 @@ PyObject *number_at(DType dtype, const void *p) {
     MSA_NUMBER(F8E5M2, Float8E5M2, PyFloat_FromDouble(static_cast<float>(x)))
     MSA_NUMBER(F32, float, PyFloat_FromDouble(x))
     MSA_NUMBER(F64, double, PyFloat_FromDouble(x))
+    MSA_NUMBER(C32, Complex32, PyComplex_FromDoubles(x.real, x.imag))
     MSA_NUMBER(C64, c64, PyComplex_FromDoubles(x.real(), x.imag()))
     MSA_NUMBER(C128, c128, PyComplex_FromDoubles(x.real(), x.imag()))
   }
