@@ -4,6 +4,7 @@ An operator has an implementation (for all devices or for one), and may have an 
 have a fake implementation for shapes; this is stored, but not used.
 """
 
+import contextlib
 import functools
 import inspect
 import os
@@ -13,6 +14,7 @@ from pathlib import Path
 from ._host import extensions as _extensions
 from .autograd import Function
 from .ops._schema import split_arguments
+from .profiler._ranges import enter_range, exit_range
 from .tensor import Tensor
 
 __all__ = [
@@ -453,6 +455,16 @@ class Library:
                     del _registry[base]
 
 
+@contextlib.contextmanager
+def _scoped_library(*args, **kwargs):
+    """Return a Library whose operators are removed at the end of the block."""
+    library = Library(*args, **kwargs)
+    try:
+        yield library
+    finally:
+        library._destroy()
+
+
 class _OpNamespace:
     """torch.ops.<namespace>."""
 
@@ -502,6 +514,8 @@ def _namespace(name: str):
     if name == "loaded_libraries":
         return _loaded_libraries
     programs = _OpNamespace(name)
+    if name == "profiler":
+        programs._record_function_enter, programs._record_function_exit = enter_range, exit_range
     if name != "aten":
         return programs
     from ._aten import namespace  # here: it is large, and few programs name it

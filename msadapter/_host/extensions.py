@@ -114,6 +114,12 @@ batched_function = _point(
     "Called with (Function, args, kwargs) by Function.apply; the result for batched arguments, or NotImplemented. "
     "By torch.func.",
 )
+batches = _point(
+    "batches",
+    "What torch.autograd.forward_ad has to know of tensors inside of vmap: their class (kind), and the functions whole, plain and "
+    "wrapped, which give a tensor all batch dims, take it out and put it in again. By torch.func.",
+)
+vmap = _point("vmap", "The vmap with which gradient checks batch a function. By torch._vmap_internals.")
 refused_by_function = _point(
     "refused_by_function",
     "A class of tensors that torch.autograd.Function does not take. By torch.distributed.tensor.",
@@ -130,6 +136,14 @@ sparse_backward = _point(
 before_backward = _point(
     "before_backward",
     "Called with the roots of every backward pass. By anomaly detection while it is on.",
+)
+failed_backward = _point(
+    "failed_backward",
+    "Called when a backward pass has raised an error, which goes on then. By anomaly detection while it is on.",
+)
+applied_function = _point(
+    "applied_function",
+    "Called with the results of every custom autograd.Function. By anomaly detection while it is on.",
 )
 symbolic_tracer = _point(
     "symbolic_tracer",

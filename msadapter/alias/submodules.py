@@ -7,7 +7,7 @@ and why.
 # Modules of msadapter with the same name.
 PRESENT = """
 _VF __config__ __future__ _C _C._autograd _C._distributed_c10d _C._fft _C._linalg _C._nn _C._special
-_compile _custom_ops _library _library.custom_ops _subclasses
+_compile _custom_ops _vmap_internals monitor _library _library.custom_ops _subclasses
 _subclasses.fake_tensor _subclasses.functional_tensor _utils accelerator amp amp.autocast_mode
 ao ao.quantization ao.quantization.stubs
 amp.grad_scaler autograd autograd.anomaly_mode autograd.forward_ad autograd.function autograd.functional

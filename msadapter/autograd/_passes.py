@@ -139,6 +139,11 @@ def _execute(tensors, grads, inputs, *flags, make=_make_single_grads):
     try:
         run = functools.partial(_C.backward, tensors, make(tensors, grads), inputs, *flags)
         return _in_new_thread(run) if _pass.depth > _DEEPEST else run()
+    except Exception:
+        report = extensions.failed_backward.value
+        if report is not None:
+            report()
+        raise
     finally:
         _pass.whole = outer
         _pass.depth -= 1

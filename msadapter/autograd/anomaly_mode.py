@@ -6,6 +6,8 @@ that checks the gradients that they return.
 
 from __future__ import annotations
 
+import dataclasses
+import sys
 import traceback
 import warnings
 from pathlib import Path
@@ -30,25 +32,66 @@ def _tensors(value):
             yield from _tensors(v)
 
 
-class _Checker:
-    """A hook of a node that refuses nan gradients. `stack` is that of the call which made the node."""
+@dataclasses.dataclass(eq=False)
+class _Record:
+    """What is known of a node: the stack of the call that made it, or None, and the node that ran then, in a backward pass."""
 
-    def __init__(self, name: str, stack: list[str]):
-        self.name, self.stack = name, stack
+    name: str
+    stack: list[str] | None
+    parent: _Record | None
+
+
+_running: list[_Record] = []  # the nodes that run now, the innermost last
+
+
+class _Entry:
+    """A hook of a node before it runs."""
+
+    def __init__(self, record: _Record):
+        self.record = record
+
+    def __call__(self, grad_outputs) -> None:
+        _running.append(self.record)
+
+
+class _Checker:
+    """A hook of a node that refuses nan gradients."""
+
+    def __init__(self, record: _Record):
+        self.record = record
 
     def __call__(self, grad_inputs, grad_outputs) -> None:
-        if not _state["check_nan"]:
-            return
-        for i, g in enumerate(grad_inputs):
+        for i, g in enumerate(grad_inputs if _state["check_nan"] else ()):
             if g is None or not (g.dtype.is_floating_point or g.dtype.is_complex):
                 continue
             if bool(ops.isnan(g.detach()).any()):
-                warnings.warn(
-                    f"Error detected in {self.name}. Traceback of forward call that caused the error:\n"
-                    f"{''.join(self.stack)}",
-                    stacklevel=2,
-                )
-                raise RuntimeError(f"Function '{self.name}' returned nan values in its {i}th output.")
+                raise RuntimeError(f"Function '{self.record.name}' returned nan values in its {i}th output.")
+        while (
+            _running and _running.pop() is not self.record
+        ):  # nodes below it have failed, and the program went on
+            pass
+
+
+def _report() -> None:
+    """Tell which node has failed, and which nodes made it."""
+    record, text = _running[-1] if _running else None, "Error detected in {}."
+    _running.clear()
+    while record is not None:
+        _warn(text.format(record.name) + _origin(record))
+        record, text = record.parent, "\n\nPrevious calculation was induced by {}."
+
+
+def _origin(record: _Record) -> str:
+    if record.stack is None:
+        return " No forward pass information available. Enable detect anomaly during forward pass for more information."
+    return f" Traceback of forward call that caused the error:\n{''.join(record.stack)}"
+
+
+def _warn(text: str) -> None:
+    try:
+        warnings.warn(text, stacklevel=4)
+    except Warning:  # where warnings are errors; the error of the node must not be lost
+        print(text, file=sys.stderr)
 
 
 def _is_marked(node) -> bool:
@@ -58,7 +101,7 @@ def _is_marked(node) -> bool:
 
 _OWN = tuple(
     str(Path(__file__).parents[1] / part)
-    for part in ("overrides.py", "autograd/anomaly_mode.py", "ops/", "tensor/")
+    for part in ("overrides.py", "autograd/anomaly_mode.py", "autograd/function.py", "ops/", "tensor/")
 )
 
 
@@ -72,19 +115,33 @@ def _stack_of_the_call() -> list[str]:
 
 def _watch(result) -> None:
     """Mark the graph nodes behind a result, as far as they have not been marked."""
-    stack = None
+    _mark(result, _stack_of_the_call)
+
+
+def _mark(result, stack_of) -> None:
+    stack, parent, known = None, _running[-1] if _running else None, False
     todo = [x.grad_fn for x in _tensors(result) if x.grad_fn is not None]
     while todo:
         node = todo.pop()
         if node is None or _is_marked(node):
             continue
-        stack = stack or _stack_of_the_call()
-        if node.name() == "torch::autograd::AccumulateGrad":
-            node.metadata.setdefault(_KEY, stack)  # the node has no results that could be checked
+        if not known:
+            stack, known = stack_of(), True
+        if node.name() == "torch::autograd::AccumulateGrad":  # it has no results that could be checked
+            if stack is not None:
+                node.metadata.setdefault(_KEY, stack)
             continue
-        node.metadata[_KEY] = stack
-        node.register_hook(_Checker(node.name(), stack))
+        if stack is not None:
+            node.metadata[_KEY] = stack
+        record = _Record(node.name(), stack, parent)
+        node.register_prehook(_Entry(record))
+        node.register_hook(_Checker(record))
         todo.extend(following for following, _ in node.next_functions)
+
+
+def _before(roots) -> None:
+    """Mark the nodes that were made before the mode was switched on."""
+    _mark(roots, lambda: None)
 
 
 def _make_mode():
@@ -104,14 +161,18 @@ def _switch(on: bool) -> None:
     mode = _state["mode"]
     if on and mode is None:
         _state["mode"] = _make_mode().__enter__()
-        extensions.before_backward.provide(_watch)
+        extensions.before_backward.provide(_before)
+        extensions.failed_backward.provide(_report)
+        extensions.applied_function.provide(_watch)
     elif not on and mode is not None:
         stack = _modes()
         if mode in stack:
             stack.remove(mode)
             _C.add_torch_function_modes(-1)
         _state["mode"] = None
-        extensions.before_backward.withdraw()
+        for point in (extensions.before_backward, extensions.failed_backward, extensions.applied_function):
+            point.withdraw()
+        _running.clear()
 
 
 class set_detect_anomaly:

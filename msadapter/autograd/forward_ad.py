@@ -54,6 +54,8 @@ class _Tangents:
         # (tensor, tangent) pairs from which the graph of the program leads to its results, so that gradients get tangents too
         self.sources: list = []
         self._hidden: dict = {}
+        # bases that got a tangent by a write to a view; the view alone does not keep their Python objects
+        self.bases: list = []
 
     def put(self, tensor, tangent, given: bool = False) -> None:
         """Set the tangent; None means that the tensor has none, whatever its base has. ``given``: by the program."""
@@ -91,6 +93,15 @@ class _Tangents:
         made = _same_view(tensor, base, row[1])
         self.put(tensor, made)
         return made
+
+
+def _is_whole(tensor, base) -> bool:
+    """Return whether a view has the elements of its base in the same places."""
+    return (
+        tensor.shape == base.shape
+        and tensor.stride() == base.stride()
+        and tensor.storage_offset() == base.storage_offset()
+    )
 
 
 def _same_view(tensor, base, tangent):
@@ -220,8 +231,15 @@ def _differentiable(x) -> bool:
 
 def _laid_out(tangent, primal):
     """Return the tangent in the memory layout of its primal, so that views of both are alike."""
-    if primal.numel() == 0:
+    if (
+        primal.numel() == 0
+        or _is_batched(primal)
+        or (_is_batched(tangent) and tangent.stride() == primal.stride())
+    ):
         return tangent
+    if _is_batched(tangent):  # with the layout of its primal, but only as much memory as it needs
+        made = ops.empty_strided(primal.shape, primal.stride(), dtype=tangent.dtype, device=tangent.device)
+        return ops.zeros_like(tangent).as_strided(made.shape, made.stride()).copy_(tangent)
     count = primal.untyped_storage().nbytes() // primal.dtype.itemsize
     if (
         tangent.stride() == primal.stride()
@@ -231,6 +249,12 @@ def _laid_out(tangent, primal):
         return tangent
     memory = ops.zeros(count, dtype=tangent.dtype, device=tangent.device)
     return memory.as_strided(primal.shape, primal.stride(), primal.storage_offset()).copy_(tangent)
+
+
+def _is_batched(tensor) -> bool:
+    """Return whether a tensor is that of a function inside of vmap."""
+    batches = extensions.batches.value
+    return batches is not None and isinstance(tensor, batches.kind)
 
 
 def unpack_dual(tensor, *, level=None) -> UnpackedDualTensor:
@@ -369,7 +393,8 @@ def _run_in_place(function, args, kwargs, duals):
     target = args[0]
 
     def apart(a, k):
-        written = a[0].clone()
+        batched = any(map(_is_batched, _tensors([a, k], [])))
+        written = (extensions.batches.value.whole(a[0]) if batched else a[0]).clone()
         function(written, *a[1:], **k)
         return [written]
 
@@ -395,10 +420,16 @@ def _run_in_place(function, args, kwargs, duals):
         if base is None or base.dtype is not target.dtype:
             tangents.put(target, _laid_out(found, target))
         else:  # the base gets a tangent, which is zero elsewhere
-            whole = _laid_out(ops.zeros_like(base.detach()), base)
-            own = _same_view(target, base, whole)
+            zeros = ops.zeros_like(base.detach(), dtype=found.dtype)
+            if _is_batched(found) and not _is_batched(base):
+                zeros = extensions.batches.value.wrapped(
+                    extensions.batches.value.plain(extensions.batches.value.whole(zeros)).clone(), found
+                )
+            whole = _laid_out(zeros, base)
+            own = whole if _is_whole(target, base) else _same_view(target, base, whole)
             own.copy_(found)
             tangents.put(base, whole)
+            tangents.bases.append(base)
             tangents.put(target, own)
     return result
 
@@ -415,9 +446,23 @@ def _tangents_of(name, function, args, kwargs, duals) -> list:
             key: x.view_as(x) if linked and x.requires_grad else x.detach().requires_grad_()
             for key, (x, _) in duals.items()
         }
-        outputs = function(_replaced(args, leaves), _replaced(kwargs, leaves))
         vectors = [v for _, v in duals.values()]
+        batches = extensions.batches.value
+        inside = batches is not None and any(
+            isinstance(x, batches.kind) for x in (*vectors, *_tensors([args, kwargs], []))
+        )
+        if inside:  # every tensor gets all batch dims, so that the elements of the batches do not depend on each other
+            leaves = {key: batches.whole(x) for key, x in leaves.items()}
+        outputs = function(_replaced(args, leaves), _replaced(kwargs, leaves))
         try:
+            if inside:
+                plain = [batches.plain(x) for x in leaves.values()]
+                directions = [batches.plain(batches.whole(v)) for v in vectors]
+                whole = [batches.whole(o) for o in outputs]
+                found = [_pushed(batches.plain(o), plain, directions, linked) for o in whole]
+                return [
+                    None if v is None else batches.wrapped(v, o) for v, o in zip(found, whole, strict=True)
+                ]
             return [_pushed(o, list(leaves.values()), vectors, linked) for o in outputs]
         except NotImplementedError as error:
             raise NotImplementedError(

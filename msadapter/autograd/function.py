@@ -208,6 +208,9 @@ class Function(FunctionCtx):
         finally:
             _C.set_grad_enabled(mode)
         results = _finish(cls, ctx, args, tensors, output, edges)
+        applied = extensions.applied_function.value
+        if applied is not None:
+            applied(results)
         if tangents is not None:
             listed = results if isinstance(results, tuple) else (results,)
             forward_ad.apply_jvp(cls, ctx, args, tangents, listed)

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterable
 
 from .. import ops
+from .._host import extensions
 from .._values.dtype import float64
 from ..ops._generator import Generator
 from ..tensor import Tensor
@@ -61,7 +62,7 @@ def _like(vector: Tensor, x: Tensor) -> Tensor:
 
 
 def _moved(func, inputs, index: int, direction) -> list[Tensor]:
-    """Return the outputs as vectors, after ``direction`` was added to one input.
+    """Return the continuous outputs, after ``direction`` was added to one input.
 
     The input is written in place and restored, because ``func`` may also use it without being given it.
     """
@@ -72,16 +73,31 @@ def _moved(func, inputs, index: int, direction) -> list[Tensor]:
     try:
         with enable_grad():
             outputs = _tuple(func(*inputs))
-        return [_reals(o).clone() for o in outputs if _continuous(o)]
+        return [o.detach().clone() for o in outputs if _continuous(o)]
     finally:
         data.copy_(before)
 
 
-def _slopes(func, inputs, index: int, direction: Tensor, eps: float) -> list[Tensor]:
-    """Return the directional derivatives of all outputs, computed as central differences."""
+def _check_alike(a: Tensor, b: Tensor, eps: float) -> None:
+    for what, one, other in (("shape", a.shape, b.shape), ("dtype", a.dtype, b.dtype)):
+        if one != other:
+            raise AssertionError(
+                f"Expected `func` to return outputs with the same {what} when inputs are perturbed by {eps}, but got: {what}s "
+                f"{one} and {other}."
+            )
+
+
+def _slopes(func, inputs, index: int, direction: Tensor, eps: float, outputs=None) -> list[Tensor]:
+    """Return the directional derivatives of all outputs, computed as central differences.
+
+    They must have the shapes and dtypes of ``outputs``, those at the inputs themselves, if these are given.
+    """
     ahead = _moved(func, inputs, index, direction * eps)
     behind = _moved(func, inputs, index, direction * -eps)
-    return [(a - b) / (2 * eps) for a, b in zip(ahead, behind, strict=True)]
+    for a, b, o in zip(ahead, behind, outputs or ahead, strict=True):
+        _check_alike(o, a, eps)
+        _check_alike(o, b, eps)
+    return [(_reals(a) - _reals(b)) / (2 * eps) for a, b in zip(ahead, behind, strict=True)]
 
 
 def _iter_tensors(x, only_requiring_grad: bool = False):
@@ -132,10 +148,19 @@ def _back(output: Tensor, inputs, vector: Tensor) -> list[Tensor]:
     return [_reals(ops.zeros_like(x) if g is None else g) for g, x in zip(found, inputs, strict=True)]
 
 
-def _mismatch(i: int, j: int, numerical, analytical, forward: bool = False) -> GradcheckError:
+def _parts(x: Tensor) -> list[tuple[str, slice]]:
+    """Return the parts of a tensor that are compared by themselves, as PyTorch does: a name and the places in ``_reals(x)``."""
+    if not x.dtype.is_complex:
+        return [("", slice(None))]
+    return [("imaginary", slice(1, None, 2)), ("real", slice(0, None, 2))]
+
+
+def _mismatch(i: int, j: int, numerical, analytical, forward: bool = False, part: str = "") -> GradcheckError:
     kind = "Jacobian computed with forward mode mismatch" if forward else "Jacobian mismatch"
+    side = "inputs" if forward else "outputs"
+    only = f"While considering the {part} part of complex {side} only, " if part else ""
     return GradcheckError(
-        f"{kind} for output {i} with respect to input {j},\nnumerical:{numerical}\nanalytical:{analytical}\n"
+        f"{only}{kind} for output {i} with respect to input {j},\nnumerical:{numerical}\nanalytical:{analytical}\n"
     )
 
 
@@ -147,6 +172,9 @@ class _Check:
         self.eps, self.atol, self.rtol, self.nondet_tol = eps, atol, rtol, nondet_tol
         self.places = [i for i, x in enumerate(inputs) if _continuous(x) and x.requires_grad]
         self.wanted = [inputs[i] for i in self.places]
+        self.expected: list[Tensor] | None = (
+            None  # the outputs, whose shapes and dtypes moved inputs must give too
+        )
         # The directions come from a generator of their own, so that a function that restores the global one draws the same
         # numbers in every call.
         self.generator = Generator("cpu")
@@ -161,15 +189,15 @@ class _Check:
     def close(self, a: Tensor, b: Tensor) -> bool:
         return bool(ops.allclose(a, b, self.rtol, self.atol))
 
+    def slopes(self, i: int, direction: Tensor) -> list[Tensor]:
+        return _slopes(self.func, self.inputs, i, direction, self.eps, self.expected)
+
     @functools.cached_property
     def numerical(self) -> list[list[Tensor]]:
         """Return the numerical Jacobian (input numbers, output numbers) for each input and output."""
         made = []
         for i in self.places:
-            rows = [
-                _slopes(self.func, self.inputs, i, unit, self.eps)
-                for unit in _units(_reals(self.inputs[i]).numel())
-            ]
+            rows = [self.slopes(i, unit) for unit in _units(_reals(self.inputs[i]).numel())]
             if rows:
                 made.append([ops.stack(column) for column in zip(*rows, strict=True)])
             else:  # an input without numbers
@@ -195,8 +223,10 @@ class _Check:
                 if not rows:
                     continue
                 matrix = ops.stack([r[j] for r in rows], 1)
-                if not self.close(matrix, numerical[j][o]):
-                    raise _mismatch(o, j, numerical[j][o], matrix)
+                for part, places in _parts(output):
+                    here, there = matrix[:, places], numerical[j][o][:, places]
+                    if not self.close(here, there):
+                        raise _mismatch(o, j, there, here, part=part)
                 self.repeated(matrix, ops.stack([r[j] for r in again], 1))
 
     def fast(self, outputs) -> None:
@@ -204,17 +234,23 @@ class _Check:
         for o, output in enumerate(outputs):
             if not output.requires_grad:
                 continue
-            vector: Tensor = self.direction(_reals(output).numel()).add(0.1)
-            found, again = _back(output, self.wanted, vector), _back(output, self.wanted, vector)
-            for j, i in enumerate(self.places):
-                direction = self.direction(_reals(self.inputs[i]).numel())
-                size = direction.norm()
-                direction = direction / size if bool(size) else direction
-                there = (_slopes(self.func, self.inputs, i, direction, self.eps)[o] * vector).sum()
-                here = (found[j] * direction).sum()
-                if not self.close(here, there):
-                    raise _mismatch(o, j, there, here)
-                self.repeated(found[j], again[j])
+            whole: Tensor = self.direction(_reals(output).numel()).add(0.1)
+            for part, places in _parts(output):
+                vector = ops.zeros_like(whole)
+                vector[places] = whole[places]
+                self.project(o, output, vector, part)
+
+    def project(self, o: int, output: Tensor, vector: Tensor, part: str) -> None:
+        found, again = _back(output, self.wanted, vector), _back(output, self.wanted, vector)
+        for j, i in enumerate(self.places):
+            direction = self.direction(_reals(self.inputs[i]).numel())
+            size = direction.norm()
+            direction = direction / size if bool(size) else direction
+            there = (self.slopes(i, direction)[o] * vector).sum()
+            here = (found[j] * direction).sum()
+            if not self.close(here, there):
+                raise _mismatch(o, j, there, here, part=part)
+            self.repeated(found[j], again[j])
 
     def forward(self, fast: bool) -> None:
         """Compare the tangents of forward-mode differentiation with finite differences."""
@@ -222,10 +258,11 @@ class _Check:
             count = _reals(self.inputs[i]).numel()
             if fast and count:
                 direction = self.direction(count)
-                self.compare_tangents(i, direction, _slopes(self.func, self.inputs, i, direction, self.eps))
+                self.compare_tangents(i, direction, self.slopes(i, direction))
                 continue
-            for row, unit in enumerate(_units(count)):
-                self.compare_tangents(i, unit, [matrix[row] for matrix in self.numerical[place]])
+            for part, places in _parts(self.inputs[i]):
+                for row, unit in list(enumerate(_units(count)))[places]:
+                    self.compare_tangents(i, unit, [matrix[row] for matrix in self.numerical[place]], part)
 
     def undefined_tangents(self) -> None:
         """Check that an input without a tangent counts as one whose tangent is zero."""
@@ -249,10 +286,10 @@ class _Check:
                             f"value. Got: {a} but expected: {b}"
                         )
 
-    def compare_tangents(self, i: int, direction: Tensor, slopes: list[Tensor]) -> None:
+    def compare_tangents(self, i: int, direction: Tensor, slopes: list[Tensor], part: str = "") -> None:
         for o, (tangent, slope) in enumerate(zip(self.tangents(i, direction), slopes, strict=True)):
             if not self.close(tangent, slope):
-                raise _mismatch(o, i, slope, tangent, forward=True)
+                raise _mismatch(o, i, slope, tangent, forward=True, part=part)
 
     def tangents(self, index: int, direction: Tensor) -> list[Tensor]:
         """Return the tangents of the outputs for a tangent of one input, as vectors."""
@@ -266,6 +303,32 @@ class _Check:
             outputs = [o for o in _tuple(self.func(*arguments)) if _continuous(o)]
             found = [forward_ad.unpack_dual(o).tangent for o in outputs]
         return [_reals(ops.zeros_like(o) if t is None else t) for o, t in zip(outputs, found, strict=True)]
+
+    def batched_tangents(self) -> None:
+        """Check that the tangents for a batch of tangents of one input are those for each of them."""
+        for i in self.places:
+            vectors = [ops.randn_like(self.inputs[i].detach()) for _ in range(2)]
+
+            def products(tangent, i=i):
+                with forward_ad.dual_level():
+                    arguments = [x.detach() if isinstance(x, Tensor) else x for x in self.inputs]
+                    arguments[i] = forward_ad.make_dual(arguments[i], tangent)
+                    pairs = [
+                        forward_ad.unpack_dual(o) for o in _tuple(self.func(*arguments)) if _continuous(o)
+                    ]
+                    return tuple(ops.zeros_like(o) if found is None else found for o, found in pairs)
+
+            alone = [ops.stack(column) for column in zip(*map(products, vectors), strict=True)]
+            try:
+                together = extensions.vmap.value(products)(ops.stack(vectors))
+            except RuntimeError as error:
+                raise GradcheckError(f"While computing batched gradients, got: {error}") from error
+            for a, b in zip(alone, together, strict=True):
+                if not ops.allclose(a, b):
+                    raise GradcheckError(
+                        f"gradcheck failed while testing batched tangents of forward mode for input {i}: those for each tangent "
+                        f"alone are {a}, and together {b}"
+                    )
 
     def batched(self, outputs) -> None:
         """Check that gradients for a batch of output gradients are the gradients for each of them."""
@@ -321,9 +384,35 @@ class _Check:
             try:
                 found = grad(shown, self.wanted, grads, retain_graph=True, allow_unused=True)
             except RuntimeError as error:
+                _warn_of_undefined()
                 raise GradcheckError(f"{text} Please look at the function's backward.") from error
             if any(g is not None and bool((_reals(g) != 0).any()) for g in found):
+                _warn_of_undefined()
                 raise GradcheckError(f"{text} They count as zeros, and the gradients of inputs are not zero.")
+
+
+def _warn_of_undefined() -> None:
+    warnings.warn(
+        "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may break existing "
+        'callers of this function. If this is true for you, you can call this function with "check_undefined_grad=False" to '
+        "disable the feature",
+        stacklevel=6,
+    )
+
+
+def _check_input(i: int, x: Tensor) -> None:
+    if x.dtype.to_real() is not float64:
+        warnings.warn(
+            f"Input #{i} requires gradient and is not a double precision floating point or complex. This check "
+            "will likely fail if all the inputs are not of double precision floating point or complex. ",
+            stacklevel=5,
+        )
+    stored = _stored(x)
+    if any(stride == 0 and size > 1 for stride, size in zip(stored.stride(), stored.shape, strict=True)):
+        raise RuntimeError(
+            f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be able to "
+            "compute the numerical gradients correctly. You should call .contiguous on the input before passing it to gradcheck."
+        )
 
 
 def _check_types(check: _Check, outputs) -> None:
@@ -335,7 +424,15 @@ def _check_types(check: _Check, outputs) -> None:
 
 
 def _run(
-    check: _Check, undefined: bool, types: bool, fast: bool, *, forward: bool, backward: bool, batched: bool
+    check: _Check,
+    undefined: bool,
+    types: bool,
+    fast: bool,
+    *,
+    forward: bool,
+    backward: bool,
+    batched: bool,
+    batched_forward: bool,
 ) -> None:
     if not check.wanted:
         raise ValueError(
@@ -343,13 +440,10 @@ def _run(
             "requires_grad=True."
         )
     for i, x in enumerate(check.inputs):
-        if isinstance(x, Tensor) and x.requires_grad and x.dtype.to_real() is not float64:
-            warnings.warn(
-                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check "
-                "will likely fail if all the inputs are not of double precision floating point or complex. ",
-                stacklevel=4,
-            )
+        if isinstance(x, Tensor) and x.requires_grad:
+            _check_input(i, x)
     outputs = check.outputs()
+    check.expected = [o.detach() for o in outputs]
     if any(map(is_sparse, outputs)):
         raise ValueError(
             "Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn "
@@ -366,6 +460,8 @@ def _run(
         check.forward(fast)
         if undefined:
             check.undefined_tangents()
+    if batched_forward:
+        check.batched_tangents()
     if not backward:
         return
     if batched:
@@ -394,10 +490,6 @@ def gradcheck(
         raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
-    if check_batched_forward_grad:
-        raise NotImplementedError(
-            "torch.autograd.gradcheck(check_batched_forward_grad=True) is not supported (docs/coverage.md)"
-        )
     check = _Check(func, _tuple(inputs), eps, atol, rtol, nondet_tol)
     try:
         _run(
@@ -408,6 +500,7 @@ def gradcheck(
             forward=check_forward_ad,
             backward=check_backward_ad,
             batched=check_batched_grad,
+            batched_forward=check_batched_forward_grad,
         )
     except GradcheckError:
         if raise_exception:

@@ -6,6 +6,7 @@ import contextlib
 
 from ..profiler import ProfilerActivity, record_function
 from ..profiler import profile as _profile
+from ..profiler._ranges import recorders
 from ..profiler.events import EventList, FunctionEvent
 
 
@@ -83,6 +84,9 @@ class profile:
     ) -> EventList:
         return self.function_events.key_averages(group_by_input_shape, group_by_stack_n)
 
+    def __str__(self) -> str:
+        return self.table() if self._entered else "<unfinished torch.autograd.profile>"
+
     def table(self, *args, **options) -> str:
         return self.function_events.table(*args, **options)
 
@@ -94,6 +98,11 @@ class profile:
 
     def export_stacks(self, path, metric="self_cpu_time_total") -> None:
         self._inner.export_stacks(path, metric)
+
+
+def _profiler_enabled() -> bool:
+    """Return whether a profiler records now."""
+    return bool(recorders)
 
 
 class emit_nvtx(contextlib.nullcontext):

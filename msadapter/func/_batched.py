@@ -7,9 +7,12 @@ is empty, so code that does not know this class raises an error instead of mixin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .. import ops
+from .._host import extensions
 from ..tensor import Size, Tensor
 
 
@@ -185,3 +188,15 @@ def rewrapped(plain: Tensor, like: Tensor) -> Tensor:
     if not isinstance(like, BatchedTensor):
         return plain
     return wrap(rewrapped(plain, like._value), like._level)
+
+
+class _Batches(NamedTuple):
+    """What forward-mode differentiation has to know of batched tensors (extensions.batches)."""
+
+    kind: type[Tensor]
+    whole: Callable[[Tensor], Tensor]
+    plain: Callable[[Tensor], Tensor]
+    wrapped: Callable[[Tensor, Tensor], Tensor]
+
+
+extensions.batches.provide(_Batches(BatchedTensor, fully_batched, innermost, rewrapped))

@@ -170,16 +170,26 @@ def _along(function, bound, level, inplace):
     return _wrapped(_call(function, bound, changed), level)
 
 
+def _last_place(sizes, strides, offset: int) -> int | None:
+    """Return the last place in memory of a tensor, or None if it has no elements."""
+    return None if 0 in sizes else offset + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
+
+
 @rule("as_strided", "as_strided_copy")
 def _as_strided(function, bound, level, inplace):
     """Convert offsets, which count from the beginning of an element, to the batch."""
-    value, offset = _only_first(bound, level), bound["storage_offset"]
-    made = []
-    for i in range(level.size):
-        element = ops.select(value, 0, i)
-        start = element.storage_offset() + (offset or 0)
-        made.append(function(element, bound["size"], bound["stride"], start))
-    return wrap(ops.stack(made), level)
+    value, offset = _only_first(bound, level), bound["storage_offset"] or 0
+    sizes, strides = list(bound["size"]), list(bound["stride"])
+    reached = _last_place(sizes, strides, offset)
+    if reached is not None and reached > (_last_place(value.shape[1:], value.stride()[1:], 0) or 0):
+        raise RuntimeError(
+            f"result = tensor.as_strided({sizes}, {strides}, {offset}) can access memory outside of `tensor`: it reaches place "
+            f"{reached} after the first element. This is not supported inside of vmap, where other elements of the batch follow."
+        )
+    batched = function(
+        value, [level.size, *sizes], [value.stride(0), *strides], value.storage_offset() + offset
+    )
+    return wrap(batched, level)
 
 
 @rule("flatten")

@@ -176,17 +176,20 @@ def _results(func, outputs, out_dims, level):
                 )
             made.append(out)
         else:
-            made.append(ops.movedim(batch_of(out, level), 0, d))
+            made.append(_moved(batch_of(out, level), 0, d))
     return tree_unflatten(made, spec)
+
+
+def _moved(x, source: int, target: int):
+    """Return the tensor with a dim moved: the tensor itself if it is there already."""
+    return x if source == target else ops.movedim(x, source, target)
 
 
 def _run(func, leaves, dims, spec, size, out_dims, randomness, kwargs):
     level = Level(size, randomness)
     levels.append(level)
     try:
-        inside = [
-            x if d is None else wrap(ops.movedim(x, d, 0), level) for x, d in zip(leaves, dims, strict=True)
-        ]
+        inside = [x if d is None else wrap(_moved(x, d, 0), level) for x, d in zip(leaves, dims, strict=True)]
         with _Randomness(level):
             outputs = func(*tree_unflatten(inside, spec), **kwargs)
     finally:

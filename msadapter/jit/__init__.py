@@ -1,5 +1,6 @@
 """torch.jit: there is no TorchScript. Scripted functions and modules run as ordinary Python."""
 
+import warnings
 from contextlib import contextmanager
 
 from ..compiler._once import say_once
@@ -40,6 +41,15 @@ __all__ = [
 from typing import Final, NamedTuple  # noqa: E402
 
 from ._isinstance import is_instance as isinstance  # noqa: E402
+
+
+class TracerWarning(Warning):
+    """The warnings of PyTorch's tracer, so that programs can filter them. Nothing here shows one."""
+
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """Ignore those that come from torch itself."""
+        warnings.filterwarnings("ignore", category=TracerWarning, module="torch.(?!jit)")
 
 
 class ScriptModule:

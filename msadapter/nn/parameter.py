@@ -102,6 +102,7 @@ class UninitializedTensorMixin:
             "copy_",
             "is_complex",
             "is_floating_point",
+            "_to_dtype",  # what half() and the like call
             "half",
             "float",
             "double",

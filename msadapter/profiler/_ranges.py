@@ -38,3 +38,13 @@ class record_function:
                 return func(*args, **kwargs)
 
         return wrapper
+
+
+def enter_range(name: str, args: str | None = None) -> record_function:
+    """Begin a named range. The result ends it (torch.ops.profiler._record_function_enter)."""
+    return record_function(name, args).__enter__()
+
+
+def exit_range(handle: record_function) -> None:
+    """End the range that ``enter_range`` has begun."""
+    handle.__exit__(None, None, None)

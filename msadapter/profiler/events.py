@@ -57,21 +57,52 @@ class FunctionEvent:
     the children.
     """
 
-    def __init__(self, id, name, category, start, end, thread, memory=0, shapes=None, stack=None):
-        self.id, self.name, self.key, self.trace_name = id, name, name, name
-        self.category, self.thread = category, thread
-        self.time_range = Interval(start / 1e3, end / 1e3)
-        self.cpu_memory_usage = memory
-        self.input_shapes, self.stack = shapes, stack or []
-        self.flops = flops_of(name, shapes)
-        self.count = 1
+    def __init__(
+        self,
+        id,
+        name,
+        thread,
+        start_us,
+        end_us,
+        overload_name=None,
+        fwd_thread=None,
+        input_shapes=None,
+        stack=None,
+        scope=0,
+        use_device=None,
+        cpu_memory_usage=0,
+        device_memory_usage=0,
+        is_async=False,
+        is_remote=False,
+        sequence_nr=-1,
+        node_id=-1,
+        device_type=DeviceType.CPU,
+        device_index=0,
+        device_resource_id=None,
+        is_legacy=False,
+        flops=None,
+        trace_name=None,
+        concrete_inputs=None,
+        kwinputs=None,
+        is_user_annotation=False,
+    ):
+        self.id, self.name, self.key, self.trace_name = id, name, name, trace_name or name
+        self.category = "user_annotation" if is_user_annotation else "cpu_op"
+        self.thread, self.fwd_thread, self.overload_name = thread, fwd_thread, overload_name
+        self.time_range = Interval(start_us, end_us)
+        self.cpu_memory_usage, self.device_memory_usage = cpu_memory_usage, device_memory_usage
+        self.input_shapes, self.stack = input_shapes, stack or []
+        self.concrete_inputs, self.kwinputs = concrete_inputs, kwinputs
+        self.flops = flops_of(name, input_shapes) if flops is None else flops
+        self.count, self.scope, self.sequence_nr, self.node_id = 1, scope, sequence_nr, node_id
         self.cpu_parent, self.cpu_children = None, []
-        self.device_type = DeviceType.CPU
-        self.is_user_annotation = category == "user_annotation"
-        self.is_async = self.is_remote = self.is_legacy = False
+        self.device_type, self.device_index, self.use_device = device_type, device_index, use_device
+        self.device_resource_id = thread if device_resource_id is None else device_resource_id
+        self.is_user_annotation = is_user_annotation
+        self.is_async, self.is_remote, self.is_legacy = is_async, is_remote, is_legacy
 
     device_time_total = self_device_time_total = cuda_time_total = self_cuda_time_total = 0.0
-    device_memory_usage = self_device_memory_usage = 0
+    self_device_memory_usage = 0
 
     @property
     def cpu_time_total(self) -> float:
@@ -169,6 +200,22 @@ class EventList(list):
     @property
     def self_cpu_time_total(self) -> float:
         return sum(event.self_cpu_time_total for event in self)
+
+    def _populate_cpu_children(self) -> None:
+        """Sets the parent of every event: the smallest event of its thread that contains it."""
+        events = [e for e in self if not e.is_async and e.device_type is DeviceType.CPU]
+        open_events: list[FunctionEvent] = []
+        for event in sorted(events, key=lambda e: (e.thread, e.time_range.start, -e.time_range.end)):
+            while open_events and (
+                open_events[-1].thread != event.thread
+                or event.time_range.start >= open_events[-1].time_range.end
+                or event.time_range.end > open_events[-1].time_range.end
+            ):
+                open_events.pop()
+            if open_events:
+                event.cpu_parent = open_events[-1]
+                event.cpu_parent.cpu_children.append(event)
+            open_events.append(event)
 
     def total_average(self) -> FunctionEventAvg:
         total = FunctionEventAvg("Total")
@@ -290,22 +337,37 @@ class EventList(list):
                     stream.write(f"{';'.join(frames)} {value}\n")
 
 
+_ATEN_NAMES = {
+    "aten::true_divide": "aten::div",
+    "aten::true_divide_": "aten::div_",
+}  # of operators that are named otherwise here
+
+
 def tree(records) -> EventList:
     """Makes events from (name, category, start, end, thread, memory, shapes, stack). Inner ranges become children."""
     ordered = sorted(records, key=lambda r: (r[4], r[2], -r[3]))
-    events, open_events = [], []
-    for i, record in enumerate(ordered):
-        event = FunctionEvent(i, *record)
-        while open_events and (
-            open_events[-1].thread != event.thread or open_events[-1].time_range.end < event.time_range.end
-        ):
-            open_events.pop()
-        if open_events:
-            event.cpu_parent = open_events[-1]
-            event.cpu_parent.cpu_children.append(event)
-        open_events.append(event)
-        events.append(event)
-    return EventList(events)
+    made = EventList()
+    for i, (name, category, start, end, thread, memory, shapes, stack) in enumerate(ordered):
+        event = FunctionEvent(
+            i,
+            _ATEN_NAMES.get(name, name),
+            thread,
+            start / 1e3,
+            end / 1e3,
+            input_shapes=shapes,
+            stack=stack,
+            cpu_memory_usage=memory,
+            is_user_annotation=category == "user_annotation",
+        )
+        event.category = category
+        made.append(event)
+    made._populate_cpu_children()
+    return made
+
+
+def _format_time(time_us: float) -> str:
+    """Return a time in microseconds as text, in the unit that suits it."""
+    return _time(time_us)
 
 
 def chrome_events(events) -> list[dict]:

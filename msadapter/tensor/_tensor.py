@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 import numpy as np
 
@@ -120,6 +121,12 @@ class Tensor(Plain, metaclass=_TensorMeta):
         alias = self.view_as(self) if _C.is_grad_enabled() and self.requires_grad else _C.detach(self)
         alias.__class__ = cls
         return alias
+
+    @property
+    def volatile(self) -> bool:
+        """Always False, with a warning."""
+        warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2)
+        return False
 
     # ---------------------------------------------------------------- description
     @property

@@ -3,7 +3,10 @@
 import importlib
 import importlib.util
 
+from .._host.native import load
 from . import data, hooks
+
+_C = load()
 
 __all__ = ["data", "hooks"]
 
@@ -20,6 +23,8 @@ def swap_tensors(t1, t2) -> None:
 
     Each Python object stays the same object.
 
+    A backward pass through a graph that was recorded with one of them before raises RuntimeError.
+
     Raises:
         RuntimeError: the classes have different slots.
     """
@@ -32,12 +37,22 @@ def swap_tensors(t1, t2) -> None:
     for name in slots:
         _swap_attribute(t1, t2, name)
     flags = t1.requires_grad, t2.requires_grad
+    for tensor in (t1, t2):
+        if tensor.requires_grad and tensor.is_leaf:
+            _C.grad_accumulator(tensor).register_prehook(_poisoned)
     for tensor, flag in ((t1, flags[0]), (t2, flags[1])):
         if flag and tensor.is_leaf:
             tensor.requires_grad_(False)  # elements that cannot have a gradient may come in
     t1.data, t2.data = t2.data, t1.data
     t1.requires_grad_(flags[1])
     t2.requires_grad_(flags[0])
+
+
+def _poisoned(grad_outputs) -> None:
+    raise RuntimeError(
+        "Trying to execute AccumulateGrad node that was poisoned by swap_tensors this can happen when you try to run backward on a "
+        "tensor that was swapped. Change the device or dtype of a module before its forward or after its backward, not in between."
+    )
 
 
 def _slots(kind: type) -> set[str]:

@@ -54,6 +54,21 @@ class TorchDispatchMode:
         _C.add_torch_function_modes(-1)
 
 
+class LoggingMode(TorchDispatchMode):
+    """Writes the operators that run, with the shapes of their tensors, to a list of lines."""
+
+    def __init__(self, lines: list[str]):
+        self.lines = lines
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.lines.append(f"{func}({', '.join(map(_short, args))})")
+        return func(*args, **(kwargs or {}))
+
+
+def _short(value) -> str:
+    return f"{value.dtype}{list(value.shape)}" if isinstance(value, Tensor) else repr(value)
+
+
 @functools.cache
 def _leaves() -> dict:
     """Return {function: name} of the operators that do not consist of other operators."""

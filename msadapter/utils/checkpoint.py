@@ -20,6 +20,7 @@ from ..autograd import (
 )
 from ..autograd.graph import saved_tensors_hooks
 from ..tensor import Tensor
+from ._python_dispatch import LoggingMode
 from ._selective_checkpoint import (
     CheckpointPolicy,
     SelectiveCheckpointContext,
@@ -157,7 +158,9 @@ class _StopRecomputation(Exception):
 class _Frame:
     """One checkpointed region. It counts the saved tensors, and computes all of them again when the first one is needed."""
 
-    def __init__(self, function, args, kwargs, preserve, early_stop):
+    def __init__(self, function, args, kwargs, preserve, early_stop, log):
+        self.log = log  # the operators of the first run and of the recomputation, or None
+        self.completed = False  # whether the first run has ended; a backward pass inside of it may need saved tensors before
         self.function, self.args, self.kwargs = function, args, kwargs
         self.surroundings = _Surroundings(preserve, args)
         self.early_stop = early_stop
@@ -188,6 +191,8 @@ class _Frame:
 
         def keep(tensor):
             nonlocal position
+            if position == len(self.saved) and not self.completed:
+                return tensor.detach()
             if position == len(self.saved):
                 raise CheckpointError(
                     "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original "
@@ -202,7 +207,14 @@ class _Frame:
             return tensor.detach()
 
         recording = saved_tensors_hooks(keep, lambda t: t)
-        with self.surroundings.again(), enable_grad(), recording, contextlib.suppress(_StopRecomputation):
+        logged = contextlib.nullcontext() if self.log is None else self.log.second()
+        with (
+            self.surroundings.again(),
+            enable_grad(),
+            recording,
+            logged,
+            contextlib.suppress(_StopRecomputation),
+        ):
             self.function(*self.args, **self.kwargs)
         if position != len(self.saved):
             raise CheckpointError(
@@ -221,7 +233,40 @@ class _Holder:
         self.frame, self.shape, self.dtype = frame, shape, dtype
 
 
+class _Log:
+    """The operators of a checkpointed region: those of the first run, and those of the latest recomputation."""
+
+    def __init__(self):
+        self.runs = ([], [])
+
+    def first(self) -> LoggingMode:
+        return LoggingMode(self.runs[0])
+
+    def second(self) -> LoggingMode:
+        self.runs[1].clear()
+        return LoggingMode(self.runs[1])
+
+    def text(self) -> str:
+        titles = ("the original forward", "recomputation")
+        return "\n".join(
+            f"\nOperations executed during {title}:\n" + "\n".join(lines)
+            for title, lines in zip(titles, self.runs, strict=True)
+        )
+
+
 def _unpack(holder):
+    try:
+        return _checked(holder)
+    except CheckpointError as error:
+        if holder.frame.log is None:
+            raise
+        raise CheckpointError(
+            f"{error}\n{holder.frame.log.text()}\n\nYou are seeing this error because you passed `debug=True` to checkpoint, and "
+            "the tensors to be saved differ between the original forward and its recomputation: they execute different operations."
+        ) from error
+
+
+def _checked(holder):
     tensor = holder.frame.take(holder)
     if tuple(tensor.shape) != holder.shape or tensor.dtype is not holder.dtype:
         raise CheckpointError(
@@ -244,11 +289,17 @@ def set_checkpoint_early_stop(enable: bool):
         _early_stop[0] = before
 
 
+_debug: list[bool | None] = [None]
+
+
 @contextlib.contextmanager
-def set_checkpoint_debug_enabled(enabled):
-    if enabled:
-        raise NotImplementedError("torch.utils.checkpoint: debug mode is not supported (docs/coverage.md)")
-    yield
+def set_checkpoint_debug_enabled(enabled: bool | None):
+    """Set whether checkpoints log their operators, whatever their argument ``debug`` is; None leaves it to the argument."""
+    before, _debug[0] = _debug[0], enabled
+    try:
+        yield
+    finally:
+        _debug[0] = before
 
 
 def noop_context_fn():
@@ -265,7 +316,10 @@ def checkpoint(
     early_stop=True,
     **kwargs,
 ):
-    """Return ``function(*args)`` without keeping its activations. The backward pass computes them again."""
+    """Return ``function(*args)`` without keeping its activations. The backward pass computes them again.
+
+    With ``debug``, an error about tensors that differ lists the operators of both runs.
+    """
     if use_reentrant is None:
         warnings.warn(
             "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly.", stacklevel=2
@@ -278,10 +332,7 @@ def checkpoint(
         if context_fn is not noop_context_fn or debug:
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
         return CheckpointFunction.apply(function, preserve, *args)
-    if debug:
-        raise NotImplementedError(
-            "torch.utils.checkpoint.checkpoint(debug=True) is not supported (docs/coverage.md)"
-        )
+    log = _Log() if (debug if _debug[0] is None else _debug[0]) else None
     if not is_grad_enabled():
         return function(*args, **kwargs)
     first, second = context_fn()
@@ -296,9 +347,16 @@ def checkpoint(
         kwargs,
         preserve,
         early_stop and _early_stop[0],
+        log,
     )
-    with first, saved_tensors_hooks(frame.pack, _unpack):
-        return function(*args, **kwargs)
+    with (
+        first,
+        saved_tensors_hooks(frame.pack, _unpack),
+        contextlib.nullcontext() if log is None else log.first(),
+    ):
+        result = function(*args, **kwargs)
+    frame.completed = True
+    return result
 
 
 def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):

@@ -1,0 +1,21 @@
+"""torch.monitor against the answers recorded from PyTorch."""
+
+from __future__ import annotations
+
+import pytest
+
+import msadapter as torch
+from tests.golden.suites import cases
+from tests.golden.verdict import check
+
+CASES = cases("monitor")
+
+
+@pytest.fixture(autouse=True)
+def _names(torch_by_name):
+    """Make `import torch` return this project, because some cases import torch by name."""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_case(name):
+    check("monitor", name, CASES[name], torch)
