@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
+from ..inference.engine import provide_torch
 from . import forward, weights
 from .work import ProofError, copy_beside
 
@@ -47,20 +48,7 @@ def merge(adapter: Path, base: Path, result: Path, with_forward: bool) -> dict[s
     (dtype,) = kinds
     model = forward.load(base)
     named = {name for name, _ in model.named_parameters()}
-    import torch
-
-    try:
-        import peft
-    except ModuleNotFoundError:
-        from ..training.hf import REQUIREMENTS
-
-        raise UserError(
-            f"an adapter needs the package peft: pip install --no-deps -r {REQUIREMENTS}"
-        ) from None
-    try:
-        model = peft.PeftModel.from_pretrained(model, str(adapter)).eval()
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
-        raise UserError(f"{adapter}: does not fit {base}: {str(error).splitlines()[0]}") from None
+    model = _adapted(model, adapter, base)
     expected = forward.logits(model) if with_forward else None
     touched = {
         name.partition(".lora_A")[0].removesuffix(".base_layer")
@@ -68,10 +56,43 @@ def merge(adapter: Path, base: Path, result: Path, with_forward: bool) -> dict[s
         if ".lora_A" in name
     }
     fixed = {name for name in named if not name.startswith(tuple(f"{one}." for one in touched))}
+    import torch
+
     whole = model.merge_and_unload().to(getattr(torch, _TYPES[dtype]))
     whole.save_pretrained(result)
     copy_beside(base, result)
     return _proofs(before, weights.tensors(result), fixed, expected, result, dtype)
+
+
+def peft() -> Any:
+    """The package.
+
+    Raises:
+        UserError: it is not installed.
+    """
+    provide_torch()
+    try:
+        import peft as package
+    except ModuleNotFoundError:
+        from ..training.hf import REQUIREMENTS
+
+        raise UserError(
+            f"an adapter needs the package peft: pip install --no-deps -r {REQUIREMENTS}"
+        ) from None
+    return package
+
+
+def load(adapter: Path, base: Path) -> Any:
+    """A model of Hugging Face in float32 with its adapter."""
+    return _adapted(forward.load(base), adapter, base)
+
+
+def _adapted(model: Any, adapter: Path, base: Path) -> Any:
+    package = peft()
+    try:
+        return package.PeftModel.from_pretrained(model, str(adapter)).eval()
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise UserError(f"{adapter}: does not fit {base}: {str(error).splitlines()[0]}") from None
 
 
 def _proofs(

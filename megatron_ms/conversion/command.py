@@ -72,7 +72,11 @@ def _convert(document: Document, keys: Convert, kind: str, source: Path, work: P
         return adapter.merge(source, base, work / "result", keys.forward)
     if kind == keys.to:
         raise document.error("convert.to", f"{source} is a model of this format already")
-    from . import upstream
+    from . import export, upstream
 
+    if keys.to == "adapter":
+        if kind != "megatron":
+            raise document.error("convert.to", "an adapter is made of a checkpoint of Megatron")
+        return export.to_adapter(document, keys, source, work)
     make = upstream.to_megatron if keys.to == "megatron" else upstream.to_huggingface
     return make(document, keys, source, work)

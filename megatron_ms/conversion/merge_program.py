@@ -14,7 +14,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-_A, _B, _BASE = ".lora_A.default.weight", ".lora_B.default.weight", ".base_layer."
+A, B = ".lora_A.default.weight", ".lora_B.default.weight"
+
+
+def plain(weights: dict[str, Any]) -> dict[str, Any]:
+    """The weights of a part under the names of a model without LoRA."""
+    return {
+        name.replace(".base_layer.", "."): value for name, value in weights.items() if ".lora_" not in name
+    }
 
 
 def merged(weights: dict[str, Any], scale: float) -> dict[str, Any]:
@@ -23,15 +30,15 @@ def merged(weights: dict[str, Any], scale: float) -> dict[str, Any]:
     Raises:
         ValueError: a matrix has no weight to which it can be added.
     """
-    found = {name.replace(_BASE, "."): value for name, value in weights.items() if ".lora_" not in name}
-    for name in sorted(name for name in weights if name.endswith(_A)):
-        layer = name.removesuffix(_A)
+    found = plain(weights)
+    for name in sorted(name for name in weights if name.endswith(A)):
+        layer = name.removesuffix(A)
         target = f"{layer}.weight"
-        if f"{layer}{_B}" not in weights or target not in found:
-            raise ValueError(f"{name}: there is no {layer}{_B} or no {target}")
-        change = weights[f"{layer}{_B}"].float() @ weights[name].float()
+        if f"{layer}{B}" not in weights or target not in found:
+            raise ValueError(f"{name}: there is no {layer}{B} or no {target}")
+        change = weights[f"{layer}{B}"].float() @ weights[name].float()
         found[target] = (found[target].float() + scale * change).to(found[target].dtype)
-    known = (_A, _B, "_extra_state")
+    known = (A, B, "_extra_state")
     if strange := sorted(name for name in weights if "lora_" in name and not name.endswith(known)):
         raise ValueError(f"{strange[0]}: matrices of this kind cannot be merged")
     return found

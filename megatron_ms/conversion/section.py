@@ -14,10 +14,12 @@ class Convert(Section):
         help="what is converted: a model of Hugging Face, a checkpoint of Megatron, or an adapter of peft"
     )
     output: str = key(help="a new folder for the result")
-    to: Literal["huggingface", "megatron"] = key("huggingface", "the format of the result")
+    to: Literal["huggingface", "megatron", "adapter"] = key(
+        "huggingface", "the format of the result; adapter: of peft, from a checkpoint of a training with LoRA"
+    )
     like: str | None = key(
         None,
-        "to huggingface: the folder with the model's config.json and tokenizer; for an adapter the model that it belongs to",
+        "from megatron: the folder with the model's config.json and tokenizer; for an adapter the model that it belongs to",
     )
     forward: bool = key(
         True, "compare a forward pass of source and result; false for models that this machine cannot hold"

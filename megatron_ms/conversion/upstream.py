@@ -138,8 +138,8 @@ class Job:
         return numpy.load(out)
 
     def adapter(self) -> list[megatron.Entry]:
-        """The flags of LoRA if the checkpoint that is read has its matrices, which are merged then."""
-        from_megatron = self.keys.to == "huggingface"
+        """The flags of LoRA if the checkpoint that is read has its matrices."""
+        from_megatron = self.keys.to != "megatron"
         if not (from_megatron and megatron.adapts(self.settings)):
             return []
         return list(megatron.adapter_flags(self.settings))
@@ -225,18 +225,28 @@ def to_megatron(document: Document, keys: Convert, source: Path, work: Path) -> 
     return found
 
 
-def to_huggingface(document: Document, keys: Convert, source: Path, work: Path) -> dict[str, Any]:
-    """From Megatron to Hugging Face: writes `result` and returns the proofs."""
+def like_of(document: Document, keys: Convert) -> Path:
+    """The folder that `convert.like` names.
+
+    Raises:
+        UserError: it names none with a config.json.
+    """
     if keys.like is None or not (Path(keys.like) / "config.json").is_file():
         message = "must name a folder with the config.json and the tokenizer of the model"
         raise document.error("convert.like", message)
-    job = Job(document, keys, Path(keys.like), work)
+    return Path(keys.like)
+
+
+def to_huggingface(document: Document, keys: Convert, source: Path, work: Path) -> dict[str, Any]:
+    """From Megatron to Hugging Face: writes `result` and returns the proofs."""
+    like = like_of(document, keys)
+    job = Job(document, keys, like, work)
     source = job.plain(source)
     merged = job.merged(source)
     dtype = {"float32": "F32", "bf16": "BF16", "fp16": "F16"}[job.settings.train.precision]
     result = work / "result"
     job.to_huggingface(merged, dtype, result)
-    copy_beside(Path(keys.like), result)
+    copy_beside(like, result)
     _set_dtype(result / "config.json", job.settings.train.precision)
     made = weights.tensors(result)
     model = forward.load(result)  # transformers finds each weight, and no other

@@ -4,8 +4,8 @@
 
 TREES is the folder that `bash auto_convert.sh llm` wrote. For each family a toy model of Hugging Face is converted to Megatron on
 two ranks, which proves that its logits are the same and that it comes back bit for bit; the checkpoint continues a text with the
-greedy tokens of transformers; the recipe trains it for some steps, in which the loss falls; and a model that was merged with an
-adapter of LoRA has the output of both. A family without a converter or without a class in transformers only trains, from random
+greedy tokens of transformers; the recipe trains it for some steps, in which the loss falls; and what LoRA has learnt, merged or as
+an adapter of peft, has Megatron's output. A family without a converter or without a class in transformers only trains, from random
 weights. Each takes a few minutes. With MSADAPTER_RECORD_EVIDENCE=1 the proofs are recorded, each
 as soon as it has passed.
 """
@@ -108,8 +108,8 @@ def trains(words: list[str], name: str = "proof") -> tuple[float, float]:
     return found[0], found[-1]
 
 
-def adapts(words: list[str]) -> float:
-    """The largest difference of logits between model with adapter and merged model, as a part of the largest logit.
+def adapts(words: list[str]) -> tuple[float, float]:
+    """Differences of logits as parts of the largest one: of Megatron's model with matrices and the merged model, and the adapter.
 
     Raises:
         ValueError: the training or the merging failed.
@@ -129,12 +129,20 @@ def adapts(words: list[str]) -> float:
     lora = [*words, *data, "run.task=lora", "name=adapter", "tune.rank=4", "tune.alpha=8", "save.interval=3"]
     _run("train", [*lora, "train.iterations=3"])
     (run,) = Path("runs/adapter").iterdir()
-    convert = [f"convert.source={run / 'checkpoints'}", "convert.output=merged", "convert.to=huggingface"]
-    _run("convert", [*lora, *convert, "convert.like=model"])
-    proofs = json.loads(Path("merged/manifest.json").read_text(encoding="utf-8"))["proofs"]
-    if proofs.get("adapter") != "merged":
-        raise ValueError("the adapter was not merged")
-    return float(proofs["logits"])
+    found = []
+    for output, to in (("merged", "huggingface"), ("adapter", "adapter")):
+        convert = [
+            f"convert.source={run / 'checkpoints'}",
+            f"convert.output={output}",
+            f"convert.to={to}",
+            "convert.like=model",
+        ]
+        _run("convert", [*lora, *convert])
+        proofs = json.loads(Path(output, "manifest.json").read_text(encoding="utf-8"))["proofs"]
+        if output == "merged" and proofs.get("adapter") != "merged":
+            raise ValueError("the adapter was not merged")
+        found.append(float(proofs["logits"]))
+    return found[0], found[1]
 
 
 def _run(command: str, words: list[str]) -> None:
@@ -176,7 +184,7 @@ def _whole(name: str, trees: Path) -> dict[str, Any]:
     levels.record(name, "generates", SOURCE)
     found["first loss"], found["last loss"] = trains(words)
     levels.record(name, "trains", SOURCE)
-    found["merged logits"] = adapts(words)
+    found["merged logits"], found["adapter logits"] = adapts(words)
     levels.record(name, "lora", SOURCE)
     return found
 

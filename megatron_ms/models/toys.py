@@ -111,7 +111,12 @@ TOYS = {
         "gpt-oss-20b", "GptOssConfig", {"num_local_experts": 4, "num_experts_per_tok": 2, "head_dim": 16}
     ),
     "Gemma": Toy("gemma-2b", "GemmaConfig", {"head_dim": 16}),
-    "Gemma 2": Toy("gemma2-2b", "Gemma2Config", {"head_dim": 16, "query_pre_attn_scalar": 16}),
+    "Gemma 2": Toy(
+        "gemma2-2b",
+        "Gemma2Config",
+        {"head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": 8},
+        {"query_pre_attn_scalar": 16, "interleave_sliding_window": 8},
+    ),
     "LLaMA": Toy("llama-7b", "LlamaConfig", {"num_key_value_heads": 8}, {"num_query_groups": 8}),
     "LLaMA2": Toy("llama2-7b", "LlamaConfig"),
     "LLaMA3": Toy("llama3-8b", "LlamaConfig", *_rope(5e5)),

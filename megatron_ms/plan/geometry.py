@@ -188,7 +188,7 @@ def of(model: Model, positions: int, flags: Mapping[str, Any]) -> Geometry:
         ffn,
         model.vocab_size or 0,
         model.max_position_embeddings or positions,
-        model.swiglu or bool(flags.get("geglu")),
+        model.swiglu or bool(flags.get("geglu") or flags.get("gelu_tanh")),
         model.untie_embeddings_and_output_weights,
         model.num_experts or 0,
         model.moe_router_topk if model.num_experts else 1,

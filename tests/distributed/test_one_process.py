@@ -93,9 +93,16 @@ def test_groups_of_the_job(world):
     ):
         with pytest.raises(ValueError, match=text):
             call()
+    known = distributed_c10d._world
+    assert known.pg_group_ranks[group] == {0: 0} and known.pg_names[group] == group.group_name
+    assert known.pg_map[group] == (dist.get_backend(group), group.store)
+    assert known.pg_to_tag[group] == f"ptd:{group.group_name}"
     own, every = dist.new_subgroups_by_enumeration([[0]])
     assert every == [own] and dist.get_process_group_ranks(own) == [0]
     dist.destroy_process_group(own)
+    assert not any(
+        own in table for table in (known.pg_map, known.pg_names, known.pg_group_ranks, known.pg_to_tag)
+    )
     with pytest.raises(ValueError, match="not registered"):
         dist.get_group_rank(own, 0)
     with pytest.raises(ValueError, match="has been destroyed"):
