@@ -136,7 +136,7 @@ class Meeting:
         self._last_look = time.monotonic()
         number, place = self.round.number, self.round.place
         try:
-            if (text := self._read("ended")) is not None:
+            if (text := self._why_ended()) is not None:
                 raise JobEnded(text)
             if int(self._read("round") or 0) > number:
                 raise NewRound("another machine has asked for it")
@@ -178,14 +178,36 @@ class Meeting:
     def _count_failure(self, what):
         number = self.round.number
         if self._add(f"{number}/failures") > 1:
-            return self._read("ended") is None
+            return self._why_ended() is None
         if self._add("failures") > self.job.max_restarts:
-            self._set("ended", what)
-            if self.job.nodes > 1 and self.keeps_store:
-                time.sleep(2 * _LOOKS)  # gives the other launchers time to read the store
+            self._end(what)
             return False
         self._open_next(number)
         return True
+
+    def _end(self, why: str) -> None:
+        """Ends the job. The launcher that keeps the store waits until those of its round know it, but not for lost ones."""
+        self._set("ended", why)
+        if not self.keeps_store:
+            self._why_ended()
+            return
+        end = time.monotonic() + 2 * _LOOKS
+        while time.monotonic() < end and not self._all_know():
+            time.sleep(0.05)
+
+    def _all_know(self) -> bool:
+        """Whether all other launchers of this round know that the job has ended. Who is in a later round is unknown here."""
+        others = [node for node in range(self.round.nodes) if node != self.round.place]
+        same = int(self._read("round") or 0) == self.round.number
+        return same and all(self._read(f"told/{node}") is not None for node in others)
+
+    def _why_ended(self) -> str | None:
+        """Why the job has ended; None if it has not. Then the launcher that keeps the store may go."""
+        why = self._read("ended")
+        if why is not None:
+            with contextlib.suppress(DistError):  # the store may go before it answers
+                self._set(f"told/{self.round.place}", 1)
+        return why
 
     # -- the end --------------------------------------------------------------------------------------------
     def agree_on_end(self) -> None:
@@ -215,9 +237,7 @@ class Meeting:
             if self.round.nodes > self.job.least_nodes and not self.keeps_store:
                 self._open_next(self.round.number)
             else:
-                self._set("ended", why)
-                if self.keeps_store:
-                    time.sleep(2 * _LOOKS)
+                self._end(why)
 
 
 def _is_local(host: str) -> bool:

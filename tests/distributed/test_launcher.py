@@ -251,6 +251,24 @@ def test_machines_come_and_go(start, script, tmp_path, end):
     assert first.wait(PATIENCE) == 0
 
 
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_the_job_ends_with_the_machine_of_the_store(start, script, tmp_path, end):
+    """Nobody can meet without the store, so the others end their ranks and say why. The job has to be started again."""
+    port, path, done = _port(), script("print(os.getpid())\n" + ELASTIC), tmp_path / "done"
+    first = _elastic(start, port, path, done)
+    _said(first)
+    assert _said(first) == "0: 0 of 1\n"
+    second = _elastic(start, port, path, done)
+    rank = int(_said(second))
+    _said(second)
+    first.send_signal(end)
+    assert first.wait(PATIENCE) != 0
+    output, _ = second.communicate(timeout=PATIENCE)
+    assert second.returncode == 1 and not os.path.exists(f"/proc/{rank}")
+    reason = "received SIGTERM" if end == signal.SIGTERM else "the launcher that keeps the store is gone"
+    assert reason in output
+
+
 def test_too_few_machines_is_an_error_that_says_so(script):
     done = torchrun(
         "--nnodes",

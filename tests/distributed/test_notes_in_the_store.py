@@ -90,7 +90,7 @@ def _seconds_of(call) -> float:
 
 @pytest.mark.parametrize("keeper", [True, False])
 def test_the_last_failure_ends_the_job_on_all_machines(launchers, keeper):
-    """Who keeps the store waits until the others have had the time to look at it twice."""
+    """Who keeps the store waits, if the others do not say that they know, until they have had the time to look at it twice."""
     first, second = launchers(0)
     assert first.keeps_store and not second.keeps_store and first.round.world_size == 2
     own, other = (first, second) if keeper else (second, first)
@@ -100,6 +100,28 @@ def test_the_last_failure_ends_the_job_on_all_machines(launchers, keeper):
     with pytest.raises(meeting.JobEnded, match="what has failed"):
         other.look()
     assert other.failed("something else") is False
+
+
+@pytest.mark.parametrize("how", ["failed", "leave"])
+@pytest.mark.parametrize("known", ["look", "failed"])
+def test_who_keeps_the_store_goes_when_the_others_know_the_end(launchers, monkeypatch, how, known):
+    first, second = launchers(0)
+    monkeypatch.setattr(meeting, "_LOOKS", 60.0)
+    told = []
+
+    def notice():
+        while second._read("ended") is None:
+            time.sleep(0.01)
+        try:
+            told.append(second.look() if known == "look" else second.failed("something else"))
+        except meeting.JobEnded as end:
+            told.append(str(end))
+
+    other = threading.Thread(target=notice)
+    other.start()
+    assert _seconds_of(lambda: getattr(first, how)("what has failed")) < 30
+    other.join()
+    assert told == ["what has failed" if known == "look" else False]
 
 
 def test_a_failure_while_restarts_are_left_starts_all_again(launchers):

@@ -238,7 +238,7 @@ def machine_lost(number: int) -> Callable[[Suite], Row]:
         words = (
             MEMORY,
             "recovery.restarts=9",
-            "recovery.backoff=1",
+            "recovery.backoff=0.1",
             "train.iterations=40",
             "save.interval=100",
         )
