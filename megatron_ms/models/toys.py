@@ -103,14 +103,22 @@ TOYS = {
     "GLM-4.5": Toy(
         "glm-4.5",
         "Glm4MoeConfig",
-        {**_GROUPED, "head_dim": 16, "attention_bias": True, "use_qk_norm": True, "rope_parameters": _HALF},
-        {"rotary_base": 1000000},
+        {
+            **_GROUPED,
+            "head_dim": 16,
+            "attention_bias": True,
+            "use_qk_norm": True,
+            "rope_parameters": _HALF,
+            "first_k_dense_replace": 3,
+        },
+        {"rotary_base": 1000000, "first_k_dense_replace": 3},
     ),
     "GPT-3": Toy("gpt3-175b", "GPT2Config", {"n_embd": 64, "n_layer": 2, "n_head": 8, "n_positions": 64}),
     "GPT-OSS": Toy(
         "gpt-oss-20b", "GptOssConfig", {"num_local_experts": 4, "num_experts_per_tok": 2, "head_dim": 16}
     ),
-    "Gemma": Toy("gemma-2b", "GemmaConfig", {"head_dim": 16}),
+    # The converter of Gemma has the published size of a head in it, and that of GLM-4.5 the number of layers without experts.
+    "Gemma": Toy("gemma-2b", "GemmaConfig", {"head_dim": 256}, {"kv_channels": 256}),
     "Gemma 2": Toy(
         "gemma2-2b",
         "Gemma2Config",

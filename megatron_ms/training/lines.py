@@ -18,6 +18,8 @@ _ERROR = re.compile(
     r"Error\b|Exception\b|error:|assert|out of memory|No space left|Address already in use|[Uu]nable to",
     re.IGNORECASE,
 )
+# The last line of a traceback, also with the name of a rank in front.
+_RAISED = re.compile(r"(\S+ \d+: )?[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Failure)\b")
 
 
 def record(line: str) -> dict[str, Any] | None:
@@ -58,16 +60,15 @@ def loss_of(values: dict[str, Any]) -> float | None:
 
 
 def last_errors(lines: list[str], most: int = 12) -> list[str]:
-    """The lines that tell best why a run failed: from the last traceback on, else the last lines that name an error."""
+    """The lines that tell best why a run failed: from the last traceback on, else the last lines that name an error.
+
+    Other processes may have written lines between those of a traceback, which ends with the name of an exception.
+    """
     spoken = [line.rstrip() for line in lines if line.strip()]
     begins = [number for number, line in enumerate(spoken) if "Traceback (most recent call last)" in line]
     if begins:
         text = spoken[begins[-1] :]
-        ends = [
-            number
-            for number, line in enumerate(text)
-            if number and _ERROR.search(line) and not line.startswith(" ")
-        ]
+        ends = [number for number, line in enumerate(text) if number and _RAISED.match(line)]
         return text[: ends[0] + 1][-most:] if ends else text[-most:]
     named = [line for line in spoken if _ERROR.search(line)]
     return (named or spoken)[-most:]

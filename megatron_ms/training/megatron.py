@@ -200,6 +200,8 @@ def _declared(settings: Settings) -> Iterator[Entry]:
         for flag, own in flags_of(type(section)).items():
             key, value = f"{name}.{own}", getattr(section, own)
             experts = own.startswith("moe_") and not settings.model.num_experts
+            if key == "parallel.context" and value == 1:
+                continue  # MindSpeed-LLM 26.1.0 with ALiBi compares the text of this flag with a number
             if key == "save.format" and value == "safetensors":
                 value = "torch"  # upstream's format, whose tensors the observer of a rank puts apart
             if key not in derived and value is not None and value is not False and not experts:

@@ -160,7 +160,9 @@ def _kind(tree: Path) -> str:
 
 
 def version(trees: Trees) -> str:
-    """The version of Megatron Core in the trees, such as 0.12.1."""
+    """The version of Megatron Core in the trees, such as 0.12.1; UNKNOWN if they have none, as those of run.backend hf."""
+    if not trees.paths:
+        return UNKNOWN
     info = trees.paths[-1 if trees.upstream == MEGATRON else 2] / "megatron" / "core" / "package_info.py"
     text = info.read_text(encoding="utf-8") if info.is_file() else ""
     found = [re.search(rf"^{part} = (\d+)", text, re.MULTILINE) for part in ("MAJOR", "MINOR", "PATCH")]

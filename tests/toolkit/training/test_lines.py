@@ -58,5 +58,13 @@ def test_the_reason_of_a_failure() -> None:
         "rank 0 ended with 1",
     ]
     assert lines.last_errors(text) == text[1:4]
+    between = [
+        *text[:3],
+        "ERROR:root:the other process has gone",
+        "    main()",
+        "RuntimeError: sizes differ",
+        "end",
+    ]
+    assert lines.last_errors(between) == between[1:6]
     assert lines.last_errors(["a", "error: unknown flag", "b"]) == ["error: unknown flag"]
     assert lines.last_errors(["a", "", "b"], 1) == ["b"]
