@@ -41,10 +41,10 @@ def cross_entropy(bound) -> tuple:
 
     logits, target = bound["self"], bound["target"]
     mesh, (none, mean, _) = logits.device_mesh, reduction_codes()
-    if mesh.ndim != 1 or logits.ndim != 2 or bound["weight"] is not None or bound["label_smoothing"]:
+    if mesh.ndim != 1 or bound["weight"] is not None or bound["label_smoothing"]:
         raise NotImplementedError(
-            "torch.distributed.tensor.parallel.loss_parallel: weights, label smoothing, a mesh of several dims and logits of more "
-            "than two dims are not supported (docs/coverage.md)"
+            "torch.distributed.tensor.parallel.loss_parallel: weights, label smoothing and a mesh of several dims are not "
+            "supported (docs/coverage.md)"
         )
     if not logits.placements[0].is_shard(1):
         raise ValueError(

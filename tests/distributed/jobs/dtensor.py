@@ -142,6 +142,11 @@ def check_loss_parallel(rank, size):
     mesh = init_device_mesh("cpu", (size,))
     x = torch.sin(torch.arange(35.0) * 3).reshape(5, 7)
     target = torch.tensor([0, 6, -100, 3, 5])
+    images = torch.cos(torch.arange(42.0)).reshape(2, 7, 3)
+    labels = torch.tensor([[0, 6, -100], [3, 5, 1]])
+    with tp.loss_parallel():
+        found = F.cross_entropy(distribute_tensor(images, mesh, [Shard(1)]), labels)
+    assert torch.allclose(whole(found), F.cross_entropy(images, labels), atol=1e-6)
     for reduction in ("mean", "sum", "none"):
         leaf = x.clone().requires_grad_()
         expected = F.cross_entropy(leaf, target, reduction=reduction)
