@@ -422,6 +422,22 @@ _ELSEWHERE = {  # names whose module is imported when the name is first used
         ),
         "_symbolic",
     ),
+    **dict.fromkeys(
+        (
+            "quantize_per_tensor",
+            "quantize_per_tensor_dynamic",
+            "quantize_per_channel",
+            "dequantize",
+            "_empty_affine_quantized",
+            "qscheme",
+            "per_tensor_affine",
+            "per_tensor_symmetric",
+            "per_channel_affine",
+            "per_channel_symmetric",
+            "per_channel_affine_float_qparams",
+        ),
+        "_quantized",
+    ),
     **dict.fromkeys(("get_device_module", "is_warn_always_enabled", "set_warn_always"), "_process"),
     "set_anomaly_enabled": "autograd.anomaly_mode",
 }

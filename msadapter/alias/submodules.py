@@ -9,7 +9,8 @@ PRESENT = """
 _VF __config__ __future__ _C _C._autograd _C._distributed_c10d _C._fft _C._linalg _C._nn _C._special
 _compile _custom_ops _vmap_internals monitor _library _library.custom_ops _subclasses
 _subclasses.fake_tensor _subclasses.functional_tensor _utils accelerator amp amp.autocast_mode
-ao ao.quantization ao.quantization.stubs
+ao ao.nn ao.nn.quantized ao.nn.quantized.dynamic ao.nn.quantized.dynamic.modules
+ao.nn.quantized.dynamic.modules.linear ao.quantization ao.quantization.quantize ao.quantization.stubs quantization
 amp.grad_scaler autograd autograd.anomaly_mode autograd.forward_ad autograd.function autograd.functional
 autograd.grad_mode autograd.gradcheck autograd.graph autograd.profiler autograd.variable backends
 backends.cpu backends.cuda backends.cudnn backends.mha backends.mkl backends.mkldnn backends.mps
@@ -77,6 +78,8 @@ ELSEWHERE = {
     "nn.parallel.replicate": "nn.parallel._devices",
     "nn.parallel.scatter_gather": "nn.parallel._devices",
     "optim._muon": "optim.muon",
+    "quantization.quantize": "ao.quantization.quantize",
+    "quantization.stubs": "ao.quantization.stubs",
     "signal.windows.windows": "signal.windows",
     "xpu.graphs": "xpu",
     "xpu.memory": "xpu",

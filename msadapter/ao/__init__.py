@@ -1,5 +1,5 @@
 """torch.ao: quantisation, as far as it is supported."""
 
-from . import quantization
+from . import nn, quantization
 
-__all__ = ["quantization"]
+__all__ = ["nn", "quantization"]

@@ -75,6 +75,7 @@ SUITES = {
     "out_rules": _suite("golden.out_rules"),
     "programs": _suite("golden.programs", packed=True),
     "programs_digests": _suite("golden.make_programs_digests", packed=True),
+    "quantized": _suite("quantized.quantized_cases", packed=True),
     "random": _suite("golden.random_cases", seed=1234),
     "samples": _suite("golden.make_samples", seed=20, packed=True),
     "saved": _suite("golden.make_saved", seed=20),

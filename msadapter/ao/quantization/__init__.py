@@ -1,5 +1,6 @@
-"""torch.ao.quantization: the modules that mark where a model would be quantised."""
+"""torch.ao.quantization: quantisation of linear layers, and the modules that mark where a model would be quantised."""
 
+from .quantize import quantize_dynamic
 from .stubs import DeQuantStub, QuantStub
 
-__all__ = ["DeQuantStub", "QuantStub"]
+__all__ = ["DeQuantStub", "QuantStub", "quantize_dynamic"]

@@ -1,0 +1,5 @@
+"""torch.ao.nn: quantised modules."""
+
+from . import quantized
+
+__all__ = ["quantized"]
