@@ -55,6 +55,7 @@ SUITES = {
     "futures": _suite("futures.futures_cases"),
     "fx": _suite("fx.fx_cases"),
     "jit": _suite("jit.jit_cases"),
+    "logging": _suite("logs.logging_cases"),
     "masked": _suite("masked.masked_cases"),
     "modules": _suite("golden.make_modules"),
     "monitor": _suite("monitor.monitor_cases"),

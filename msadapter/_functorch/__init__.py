@@ -1,0 +1,5 @@
+"""torch._functorch: the modules in which PyTorch has the functions of torch.func."""
+
+from . import apis, batch_norm_replacement, eager_transforms, functional_call
+
+__all__ = ["apis", "batch_norm_replacement", "eager_transforms", "functional_call"]

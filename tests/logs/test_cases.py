@@ -1,0 +1,21 @@
+"""torch._logging against the answers recorded from PyTorch."""
+
+from __future__ import annotations
+
+import pytest
+
+import msadapter as torch
+from tests.golden.suites import cases
+from tests.golden.verdict import check
+
+CASES = cases("logging")
+
+
+@pytest.fixture(autouse=True)
+def _names(torch_by_name):
+    """Make `import torch` return this project, because some cases import torch by name."""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_case(name):
+    check("logging", name, CASES[name], torch)
