@@ -1,4 +1,4 @@
-"""A distributed optimizer in float32 loads its parameters from a checkpoint in the torch format."""
+"""A distributed optimizer loads parameters in float32, and PyTorch's own optimizer its state, from a checkpoint."""
 
 from ..edits import replace
 from ..rules import Patch
@@ -7,7 +7,9 @@ _BEFORE = """\
                 dst_tensors[key].copy_(tensors[key])
 """
 _AFTER = """\
-                dst_tensors[key].detach().copy_(tensors[key])
+                # load_state_dict has set PyTorch's number of steps, which is no part of a parameter's state in a checkpoint
+                if key in tensors or key != "step":
+                    dst_tensors[key].detach().copy_(tensors[key])
 """
 _HEAD = """\
 def _set_main_param_and_optimizer_states(self, model_param, tensors):
@@ -21,7 +23,7 @@ PATCH = Patch(
     target="megatron/core/optimizer/distrib_optimizer.py",
     symbol="DistributedOptimizer._set_main_param_and_optimizer_states",
     reason="with float32 parameters the optimizer's shard is a view of the parameter itself, and autograd forbids "
-    "writing to it in place",
+    "writing to it in place; PyTorch's own optimizer also has a number of steps there, which a checkpoint has elsewhere",
     reason_class="upstream bug",
     link="https://github.com/NVIDIA/Megatron-LM/blob/core_v0.12.1/megatron/core/optimizer/distrib_optimizer.py#L878",
     since="0.12.0",

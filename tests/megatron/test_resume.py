@@ -133,6 +133,17 @@ def test_stages_of_local_layers_find_their_own_parameter_groups(ruled_tree, tmp_
     )
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["torch", "torch_dist"])
+def test_the_distributed_optimizer_of_pytorch_goes_on(kind, ruled_tree, tmp_path):
+    """Without TransformerEngine it loads with the rules steps-of-a-new-optimizer and steps-of-a-loaded-optimizer alone."""
+    _check(
+        Job(ruled_tree, tmp_path / "cache", kind, *LAYOUTS["data"], engine=False),
+        tmp_path,
+        f"resume-own-{kind}",
+    )
+
+
 def _check(job, tmp_path, mark):
     tree, kind = job.tree, job.kind
     whole = job.run(tmp_path / "whole", "resume-whole", True)

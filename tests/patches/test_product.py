@@ -169,6 +169,7 @@ def test_the_rules_on_a_later_megatron(tmp_path: Path, capsys) -> None:
     version, planned = plan(upstream, rules, Path(checkout))
     assert version == "0.16.1" and [one.patch for one in planned] == rules
     needed = ["norm-under-sequence-parallel", "parameters-are-loaded-in-place"]
+    needed += ["steps-of-a-loaded-optimizer", "steps-of-a-new-optimizer"]
     assert [one.patch.id for one in planned if one.status == "applies"] == needed
     assert {one.status for one in planned} == {"applies", "other version"}
     manifest = apply(upstream, rules, Path(checkout), tmp_path / "out")
