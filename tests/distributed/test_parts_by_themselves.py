@@ -20,6 +20,7 @@ from msadapter.distributed._shard.sharded_tensor import (
     ShardedTensorMetadata,
     TensorProperties,
 )
+from msadapter.distributed.agent import Job
 from msadapter.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from msadapter.distributed.debug import Checked
 from msadapter.distributed.optim import PostLocalSGDOptimizer
@@ -539,3 +540,14 @@ def test_compressed_hooks():
         ((1, 99), 0),
     ):
         assert powerSGD_hook._rank_of(state, torch.zeros(shape)) == rank, shape
+
+
+def test_a_job_without_settings():
+    """One machine with one rank, which is not started again, listens on loopback and shows all output."""
+    job = Job(["program"])
+    assert (job.local_size, job.nodes, job.least_nodes, job.node_rank, job.max_restarts) == (1, 1, 1, 0, 0)
+    assert (job.host, job.port, job.run_id, job.role, job.secret) == ("127.0.0.1", 0, "none", "default", None)
+    assert (job.interval, job.join_timeout, job.last_call, job.silence) == (0.1, 600.0, 30.0, 15.0)
+    assert job.tee_prefix and not job.bind_cores and job.shown is job.shown_ranks is None
+    assert job.log_dir is job.log_name is None
+    assert job.redirects == job.tee == job.environment == job.copied_names == {}
