@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import pytest
 
@@ -14,26 +11,13 @@ from msadapter.distributed import ReduceOp
 from msadapter.distributed.tensor import Partial, Replicate, Shard, _redistribute
 from msadapter.distributed.tensor._spec import gradient_placements, local_shape_and_offset
 from msadapter.distributed.tensor.placement_types import _StridedShard
+from tests.distributed.played import JOINS, Collectives, Group, Line, at_once
 
 SIZES = (2, 3)
 PLACES = list(itertools.product(*map(range, SIZES)))
 R, S0, S1 = Replicate(), Shard(0), Shard(1)
 SUM, AVG, MAX, MIN = (Partial(kind) for kind in ("sum", "avg", "max", "min"))
 SHARES = {2: (0.25, 0.75), 3: (0.5, -0.25, 0.75)}  # of the ranks along a mesh dim, in a sum
-
-
-class Line:
-    """The ranks along a mesh dim, which exchange objects."""
-
-    def __init__(self, count):
-        self.barrier, self.slots = threading.Barrier(count, timeout=20), [None] * count
-
-    def exchange(self, me, value) -> list:
-        self.slots[me] = value
-        self.barrier.wait()
-        found = list(self.slots)
-        self.barrier.wait()
-        return found
 
 
 class Mesh:
@@ -56,53 +40,13 @@ class Mesh:
     def get_group(self, mesh_dim):
         line = self.lines[mesh_dim, self.place[1 - mesh_dim]]
 
-        def exchange(name, value):
-            self.messages.append((name, mesh_dim))
-            return line.exchange(self.place[mesh_dim], value)
-
-        return SimpleNamespace(me=self.place[mesh_dim], exchange=exchange)
-
-
-JOINS = {
-    ReduceOp.SUM: lambda x: x.sum(0),
-    ReduceOp.MAX: lambda x: x.amax(0),
-    ReduceOp.MIN: lambda x: x.amin(0),
-    ReduceOp.PRODUCT: lambda x: x.prod(0),
-}
-
-
-class Collectives:
-    """The collectives that redistribution uses."""
-
-    @staticmethod
-    def _fill(targets, values):
-        for target, value in zip(targets, values, strict=True):
-            assert target.shape == value.shape and target.dtype == value.dtype and value.is_contiguous()
-            target.copy_(value)
-
-    @staticmethod
-    def all_gather(outputs, tensor, group):
-        Collectives._fill(outputs, group.exchange("all_gather", tensor))
-
-    @staticmethod
-    def all_reduce(tensor, op, group):
-        tensor.copy_(JOINS[op](torch.stack(group.exchange("all_reduce", tensor.clone()))))
-
-    @staticmethod
-    def reduce_scatter(output, inputs, op, group):
-        given = group.exchange("reduce_scatter", inputs)
-        output.copy_(JOINS[op](torch.stack([tensors[group.me] for tensors in given])))
-
-    @staticmethod
-    def all_to_all(outputs, inputs, group):
-        Collectives._fill(outputs, [given[group.me] for given in group.exchange("all_to_all", inputs)])
+        return Group(line, self.place[mesh_dim], note=lambda name: self.messages.append((name, mesh_dim)))
 
 
 def played(program):
     """The results of program(mesh) of all ranks, which run at the same time."""
     lines = {(d, other): Line(SIZES[d]) for d in (0, 1) for other in range(SIZES[1 - d])}
-    with ThreadPoolExecutor(len(PLACES)) as pool:
-        return list(pool.map(lambda place: program(Mesh(place, lines)), PLACES))
+    return at_once(program, [Mesh(place, lines) for place in PLACES], lines.values())
 
 
 def part_of(whole, mesh, placements):
