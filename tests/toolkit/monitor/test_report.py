@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
+
 from megatron_ms.monitor import events, outputs, report
+from tests.toolkit.inference.browser import PROGRAM, Browser
 
 
 def step(number: int, loss: float | None, seconds: float = 2.0, **more) -> dict:
@@ -31,6 +34,32 @@ def test_the_page_shows_the_run_and_needs_no_network(tmp_path, monkeypatch) -> N
     ):  # fmt: skip
         assert part in text, part
     assert "<script" not in text and not re.search(r'(?:src|href)="(?!#)', text)
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="needs Chromium: apt install chromium")
+def test_a_browser_shows_all_of_the_page(tmp_path) -> None:
+    """The curves are drawn, colours are not blocked by the page's own policy, nothing is fetched and nothing sticks out."""
+    events.append(tmp_path, "failure", "rank 1, iteration 3: RuntimeError: the device was lost", iteration=3)
+    lines = [step(number, 3.0 - number / 10) for number in range(1, 9)]
+    (tmp_path / outputs.MEASURED).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    page = report.write(tmp_path, "toy", {"state": "done", "iterations": 8})
+    assert page is not None
+    browser = Browser(tmp_path / "profile")
+    try:
+        browser.size(1100, 1800)
+        browser.open(page.as_uri())
+        assert "the device was lost" in browser.run("document.body.innerText")
+        drawn = browser.run(
+            "[...document.querySelectorAll('svg')].map(one => one.getBoundingClientRect().width)"
+        )
+        assert drawn and min(drawn) > 300
+        colours = "new Set([...document.querySelectorAll('*')].map(one => getComputedStyle(one).backgroundColor)).size"
+        assert browser.run(colours) > 3  # those of the use of the time
+        assert browser.run("performance.getEntriesByType('resource').length") == 0
+        assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+        browser.picture(tmp_path / "report.png")
+    finally:
+        browser.close()
 
 
 def test_without_measured_steps_there_is_no_page(tmp_path) -> None:
