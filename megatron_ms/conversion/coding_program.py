@@ -1,10 +1,11 @@
 """Takes the matrices of LoRA out of a Megatron checkpoint, for an adapter of peft.
 
-    coding_program.py ITERATION PLAIN CODED MATRICES
+    coding_program.py ITERATION PLAIN CODED MATRICES EXPERT
 
 ITERATION is the folder of an iteration whose parts have weights and matrices. PLAIN is a new folder for the weights alone, and
 CODED one in which the weights carry one matrix each (coding.py). MATRICES is a safetensors file with the other ones, by number.
-Run in the environment of upstream's trees, because a checkpoint also has objects of upstream's classes.
+EXPERT is the expert parallel size. Run in the environment of upstream's trees, because a checkpoint also has objects of upstream's
+classes.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from megatron_ms.conversion.merge_program import A, B, plain
 
 
 class Coder:
-    """Numbers the layers of all parts. Parts of one layer on several tensor parallel ranks have the same number."""
+    """Numbers the layers of all parts. Parts of one layer on several tensor or expert parallel ranks have the same number."""
 
-    def __init__(self) -> None:
+    def __init__(self, expert: int = 1) -> None:
+        self.expert = expert
         self.numbers: dict[tuple[str, ...], int] = {}
         self.matrices: dict[str, Any] = {}
 
@@ -41,7 +43,9 @@ class Coder:
                     "convert.to: huggingface adds them to the weights"
                 )
             by_rows = DIVIDED_BY_ROWS[kind]
+            # mp_rank_TENSOR[_PIPELINE][_EXPERT]; layers without experts are the same on all expert parallel ranks
             stage = re.sub(r"^mp_rank_\d\d", "", part)
+            stage = stage.rpartition("_")[0] if self.expert > 1 else stage
             number = self.numbers.setdefault((stage, chunk, layer), len(self.numbers))
             a, b = weights[name], weights[f"{layer}{B}"]
             found[f"{layer}.weight"] = encode(found[f"{layer}.weight"], b if by_rows else a, number, by_rows)
@@ -52,7 +56,7 @@ class Coder:
         import torch
 
         if name in self.matrices and not torch.equal(self.matrices[name], matrix):
-            raise ValueError(f"{layer}: tensor parallel ranks have different copies of a matrix")
+            raise ValueError(f"{layer}: ranks have different copies of a matrix")
         self.matrices[name] = matrix.clone().contiguous()
 
 
@@ -61,7 +65,7 @@ def main() -> None:
     from safetensors.torch import save_file
 
     source, whole, carrying, matrices = (Path(word) for word in sys.argv[1:5])
-    coder = Coder()
+    coder = Coder(int(sys.argv[5]))
     for file in sorted(source.glob("*/*.pt")):
         state = torch.load(file, map_location="cpu", weights_only=False)
         chunks = {name: state[name] for name in state if name.startswith("model")}

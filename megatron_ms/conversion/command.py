@@ -64,10 +64,12 @@ def _kind(document: Document, source: Path) -> str:
 def _convert(document: Document, keys: Convert, kind: str, source: Path, work: Path) -> dict[str, Any]:
     """Writes the folder `result` into the folder of work. Returns what was proven."""
     if kind == "adapter":
-        from . import adapter
+        from . import adapter, adopt
 
-        if keys.to != "huggingface":
-            raise document.error("convert.to", "an adapter is merged into a model of Hugging Face")
+        if keys.to == "megatron":
+            return adopt.to_megatron(document, keys, source, work)
+        if keys.to == "adapter":
+            raise document.error("convert.to", "the source is an adapter already")
         base = adapter.base_of(source, keys.like)
         return adapter.merge(source, base, work / "result", keys.forward)
     if kind == keys.to:

@@ -40,7 +40,13 @@ def to_adapter(document: Document, keys: Convert, source: Path, work: Path) -> d
     source = job.plain(source)
     dtype = _DTYPES[job.settings.train.precision]
     plain, coded, matrices = work / "weights", work / "coded", work / "matrices.safetensors"
-    words = [checkpoints.latest(source), plain / "iter_0000001", coded / "iter_0000001", matrices]
+    words: list[object] = [
+        checkpoints.latest(source),
+        plain / "iter_0000001",
+        coded / "iter_0000001",
+        matrices,
+    ]
+    words.append(job.settings.parallel.expert)
     job.run([sys.executable, coding_program.__file__, *words], 1, "taking the matrices out")
     for folder in (plain, coded):
         (folder / LATEST).write_text("1", encoding="utf-8")

@@ -138,9 +138,9 @@ class Job:
         return numpy.load(out)
 
     def adapter(self) -> list[megatron.Entry]:
-        """The flags of LoRA if the checkpoint that is read has its matrices."""
-        from_megatron = self.keys.to != "megatron"
-        if not (from_megatron and megatron.adapts(self.settings)):
+        """The flags of LoRA if the checkpoint has its matrices."""
+        from_model = self.keys.to == "megatron" and self.model == Path(self.keys.source).absolute()
+        if from_model or not megatron.adapts(self.settings):
             return []
         return list(megatron.adapter_flags(self.settings))
 
@@ -213,7 +213,7 @@ def to_megatron(document: Document, keys: Convert, source: Path, work: Path) -> 
     """From Hugging Face to Megatron: writes `result` and returns the proofs."""
     job = Job(document, keys, source, work)
     before = weights.tensors(source)
-    dtype = _dtype(source, before)
+    dtype = dtype_of(source, before)
     result, back = work / "result", work / "back"
     job.to_megatron(source, dtype, result)
     job.to_huggingface(result, dtype, back)
@@ -297,7 +297,12 @@ def _set_dtype(place: Path, precision: str) -> None:
     place.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
 
 
-def _dtype(source: Path, found: Mapping[str, weights.Tensor]) -> str:
+def dtype_of(source: Path, found: Mapping[str, weights.Tensor]) -> str:
+    """The type of all weights of a model, as safetensors names it.
+
+    Raises:
+        UserError: there are several, or one that the converters do not have.
+    """
     kinds = {one.dtype for one in found.values()}
     if len(kinds) != 1 or not kinds <= set(_DTYPES):
         raise UserError(

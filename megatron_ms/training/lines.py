@@ -69,6 +69,9 @@ def last_errors(lines: list[str], most: int = 12) -> list[str]:
     if begins:
         text = spoken[begins[-1] :]
         ends = [number for number, line in enumerate(text) if number and _RAISED.match(line)]
-        return text[: ends[0] + 1][-most:] if ends else text[-most:]
+        if not ends:
+            return text[-most:]
+        after = next((n for n, line in enumerate(text) if n > ends[0] and not line[0].isspace()), len(text))
+        return text[:after][-most:]  # a message may have several lines
     named = [line for line in spoken if _ERROR.search(line)]
     return (named or spoken)[-most:]

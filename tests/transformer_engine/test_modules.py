@@ -281,3 +281,10 @@ def outcomes(tmp_path_factory):
 def test_check_passes_on_every_rank(outcomes, name):
     for rank, outcome in enumerate(outcomes):
         assert outcome[name] == "ok", f"rank {rank}: {outcome[name]}"
+
+
+def test_a_layer_that_programs_only_ask_for():
+    """peft looks whether a layer is of this class, which it cannot be."""
+    assert not isinstance(te.Linear(2, 3), te.LayerNormMLP)
+    with pytest.raises(NotImplementedError, match="LayerNormMLP is not supported"):
+        te.LayerNormMLP(4, 8)

@@ -4,4 +4,12 @@ from . import attention, cpp_extensions, distributed, float8_tensor, fp8, module
 from .attention import DotProductAttention
 from .distributed import CudaRNGStatesTracker, checkpoint
 from .fp8 import fp8_autocast, fp8_model_init
-from .module import GroupedLinear, LayerNorm, LayerNormLinear, Linear, RMSNorm, TransformerEngineBaseModule
+from .module import (
+    GroupedLinear,
+    LayerNorm,
+    LayerNormLinear,
+    LayerNormMLP,
+    Linear,
+    RMSNorm,
+    TransformerEngineBaseModule,
+)

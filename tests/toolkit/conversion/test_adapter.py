@@ -74,7 +74,7 @@ def test_wrong_input_is_named(place, model_folder, capsys) -> None:
         (["convert.source=nowhere"], "convert.source: there is no folder "),
         (["convert.source=none"], "latest_checkpointed_iteration.txt is in "),
         (["convert.source=model"], "model is a model of this format already"),
-        (["convert.to=megatron"], "an adapter is merged into a model of Hugging Face"),
+        (["convert.to=adapter"], "convert.to: the source is an adapter already"),
         (["convert.output=none/a/b"], "/none/a"),
         ([], "adapter_config.json: names no model"),
         (["convert.like=none"], "belongs to the model none, which is no folder here"),

@@ -97,11 +97,20 @@ def test_matrices_of_all_ranks_are_those_of_one(torch, ranks):
         assert torch.equal(coder.matrices[f"{number}.{'A' if by_rows else 'B'}"], a if by_rows else b)
 
 
+def test_expert_parallel_ranks_have_the_same_layers(torch):
+    coder = Coder(expert=2)
+    first, second = (coder.coded(_part(torch, 0, 1), f"mp_rank_00_001_00{rank}", "model") for rank in (0, 1))
+    assert sorted(coder.matrices) == ["0.B", "1.A"]
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    coder.coded(_part(torch, 0, 1), "mp_rank_00_002_000", "model")
+    assert sorted(coder.matrices) == ["0.B", "1.A", "2.B", "3.A"]
+
+
 def test_ranks_that_disagree_and_other_layers_are_named(torch):
     coder, part = Coder(), _part(torch, 1, 2)
     coder.coded(_part(torch, 0, 2), "mp_rank_00", "model")
     part[LAYER.format("linear_qkv") + ".lora_A.default.weight"] += 1
-    with pytest.raises(ValueError, match="linear_qkv: tensor parallel ranks have different copies"):
+    with pytest.raises(ValueError, match="linear_qkv: ranks have different copies"):
         coder.coded(part, "mp_rank_01", "model")
     for layer in (
         "decoder.layers.0.mlp.experts.linear_fc1",

@@ -66,5 +66,7 @@ def test_the_reason_of_a_failure() -> None:
         "end",
     ]
     assert lines.last_errors(between) == between[1:6]
+    several = [*text[:3], "RuntimeError: names differ:", "\tmissing: a", "end"]
+    assert lines.last_errors(several) == several[1:5]
     assert lines.last_errors(["a", "error: unknown flag", "b"]) == ["error: unknown flag"]
     assert lines.last_errors(["a", "", "b"], 1) == ["b"]
