@@ -10,6 +10,7 @@ import weakref
 from .._host.native import load
 from .._values import determinism
 from ..ops._declare import namespaces
+from ..utils.weak import WeakIdKeyDictionary
 
 _C = load()
 _logged: set[str] = set()
@@ -90,6 +91,28 @@ def _warn_deprecation() -> None:
     warnings.warn("Test message for TORCH_WARN_DEPRECATION", DeprecationWarning, stacklevel=2)
 
 
+_cached = WeakIdKeyDictionary()
+_cache = {"enabled": False}
+
+
+def _set_cached_tensors_enabled(enabled: bool) -> None:
+    """Set whether tensors are remembered as those of a cache."""
+    _cache["enabled"] = bool(enabled)
+
+
+def _add_cached_tensor(tensor) -> None:
+    _cached[tensor] = True
+
+
+def _remove_cached_tensor(tensor) -> None:
+    _cached.pop(tensor, None)
+
+
+def _is_cached_tensor(tensor) -> bool:
+    """Return whether a tensor has been added to the cache, and not removed. False while the cache is disabled."""
+    return _cache["enabled"] and tensor in _cached
+
+
 class _FunctionsOfTorch(type):
     def __getattr__(cls, name: str):
         found = namespaces["torch"].get(name)
@@ -108,6 +131,10 @@ _written = (
     _WeakTensorRef,
     _get_mkldnn_enabled,
     _set_mkldnn_enabled,
+    _set_cached_tensors_enabled,
+    _add_cached_tensor,
+    _remove_cached_tensor,
+    _is_cached_tensor,
     _warn,
     _warn_deprecation,
     _set_fwd_grad_enabled,

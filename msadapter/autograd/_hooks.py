@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from collections.abc import Mapping
 
 from .._host.native import load
 
@@ -39,6 +40,28 @@ def register_tensor_hook(tensor, hook) -> RemovableHandle:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     node, index = _C.gradient_edge(tensor)
     return _add(node._hooks("tensor_pre", index), hook)
+
+
+class _BackwardHooks:
+    """The attribute ``_backward_hooks``: the hooks of a tensor by the ids of their handles, or None if it has none."""
+
+    def __get__(self, tensor, owner=None):
+        if tensor is None:
+            return self
+        if not tensor.requires_grad or "_backward_hooks" in tensor.__dict__:
+            return tensor.__dict__.get("_backward_hooks")
+        node, index = _C.gradient_edge(tensor)
+        return node._hooks("tensor_pre", index) or None
+
+    def __set__(self, tensor, hooks):
+        if tensor.requires_grad and isinstance(hooks, Mapping):
+            for hook in hooks.values():
+                register_tensor_hook(tensor, hook)
+        else:  # kept, as PyTorch does, but there is no gradient that it could be called with
+            tensor.__dict__["_backward_hooks"] = hooks
+
+    def __delete__(self, tensor):
+        raise RuntimeError("Deletion of _backwards_hooks not allowed!")
 
 
 def register_post_accumulate(tensor, hook) -> RemovableHandle:
@@ -95,6 +118,7 @@ def _node_getattr(node, name):
 def install(tensor_class) -> None:
     """Add the hook methods to nodes and to the Tensor class."""
     tensor_class.register_hook = register_tensor_hook
+    tensor_class._backward_hooks = _BackwardHooks()
     tensor_class.register_post_accumulate_grad_hook = register_post_accumulate
     tensor_class.retain_grad = retain_grad
     _C.Node.register_hook = _node_register_hook

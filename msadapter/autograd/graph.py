@@ -21,10 +21,11 @@ class Node(abc.ABC):  # noqa: B024  # it has no methods: only its set of subclas
 
     @classmethod
     def __subclasshook__(cls, subclass):
+        from ._functions import DelayedError, UndefinedGrad
         from .function import FunctionCtx
 
         if cls is Node:
-            return issubclass(subclass, (_C.Node, FunctionCtx)) or NotImplemented
+            return issubclass(subclass, (_C.Node, FunctionCtx, DelayedError, UndefinedGrad)) or NotImplemented
         return NotImplemented
 
 

@@ -185,6 +185,9 @@ def wait(future):
     return future.wait()
 
 
+_fork, _wait = fork, wait  # older names
+
+
 def save(m, f, _extra_files=None):
     """Not supported: raises NotImplementedError."""
     raise NotImplementedError("torch.jit.save: TorchScript archives are not supported (docs/coverage.md)")

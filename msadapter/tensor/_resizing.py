@@ -90,7 +90,7 @@ def _make_room(self, base, size, stride, offset) -> None:
 def resize_(self, *size, memory_format=None):
     """Change the sizes in place. The elements that fit are kept, and the memory is enlarged if necessary."""
     size = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
-    if self.requires_grad:
+    if self.requires_grad and not _C.is_inference_mode_enabled():
         raise RuntimeError("cannot resize variables that require grad")
     if memory_format is FORMATS["preserve_format"]:
         raise RuntimeError("Unsupported memory formatPreserve")

@@ -123,6 +123,21 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return alias
 
     @property
+    def _grad_fn(self):
+        """The same as ``grad_fn``. It can be set to None, which detaches the tensor."""
+        return self.grad_fn
+
+    @_grad_fn.setter
+    def _grad_fn(self, value) -> None:
+        if value is not None:
+            raise RuntimeError("_grad_fn can be only set to None")
+        self.detach_()
+
+    @_grad_fn.deleter
+    def _grad_fn(self) -> None:
+        raise RuntimeError("Deletion of _grad_fn not allowed. Detach tensor instead!")
+
+    @property
     def volatile(self) -> bool:
         """Always False, with a warning."""
         warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2)

@@ -197,3 +197,43 @@ def gradients_inside_of_checkpoints(torch):
             out = checkpoint(lambda a: checkpoint(slope, a, use_reentrant=False), x, use_reentrant=False)
             found += [out.detach(), *torch.autograd.grad(out.sum(), (x,))]
     return found
+
+
+def attributes_of_old_programs(torch):
+    x = torch.ones(3, requires_grad=True) * 2
+    found = [x._grad_fn is x.grad_fn or x._grad_fn.name() == x.grad_fn.name(), x._backward_hooks]
+    handle = x.register_hook(len)
+    found += [list(x._backward_hooks.values()) == [len], torch.ones(1)._backward_hooks]
+    handle.remove()
+    for change in (
+        lambda: delattr(x, "_grad_fn"),
+        lambda: setattr(x, "_grad_fn", 3),
+        lambda: delattr(x, "_backward_hooks"),
+    ):
+        try:
+            change()
+        except RuntimeError as error:
+            found.append(str(error))
+    x._grad_fn = None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found += [x.grad_fn, x.requires_grad, x.volatile]
+    found.append([str(w.message)[:20] for w in caught])
+    with torch.inference_mode():
+        y = torch.ones(2, 3, requires_grad=True)
+        found += [list(y.resize_(3, 1).shape), y.requires_grad]
+    return found
+
+
+def tensors_of_a_cache(torch):
+    a, b = torch.ones(1), torch.ones(1)
+    found = [torch._C._is_cached_tensor(a)]
+    torch._C._set_cached_tensors_enabled(True)
+    try:
+        torch._C._add_cached_tensor(b)
+        found += [torch._C._is_cached_tensor(b), torch._C._is_cached_tensor(a)]
+        torch._C._remove_cached_tensor(b)
+        found += [torch._C._is_cached_tensor(b)]
+    finally:
+        torch._C._set_cached_tensors_enabled(False)
+    return found
