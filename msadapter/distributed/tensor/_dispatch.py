@@ -401,10 +401,6 @@ def _by_rule(declaration, inplace, bound):
     adjust = ADJUST.get(declaration.schema.name)
     if adjust is not None:
         adjust(arguments, plan, bound)
-    if mesh.get_coordinate() is None:
-        raise NotImplementedError(
-            f"{declaration.schema.name}: this process is not in the mesh (docs/coverage.md)"
-        )
     made = call_plain(declaration, inplace, arguments)
     if inplace:
         return operands[0]
