@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 import msadapter as torch
-from msadapter.distributed import progress, watchdog, work
+from msadapter.distributed import progress, signatures, watchdog, work
 from msadapter.distributed.errors import DistBackendError
 
 
@@ -163,11 +163,11 @@ def test_what_others_wait_for(clock):
 
 # ---- polling
 def test_data_and_signatures_are_both_needed():
-    for data, signatures in ((3, 1), (1, 3), (3, 3), (2, 3)):
-        request, comparison = Request(data), Comparison(signatures)
+    for data, hashes in ((3, 1), (1, 3), (3, 3), (2, 3)):
+        request, comparison = Request(data), Comparison(hashes)
         operation = made(request, comparison=comparison)
         assert [operation.poll() for _ in range(4)] == [False, False, True, True]
-        assert (request.tests, comparison.request.tests) == (data, signatures)  # none is asked once more
+        assert (request.tests, comparison.request.tests) == (data, hashes)  # none is asked once more
 
 
 def test_errors_of_mpi():
@@ -286,3 +286,49 @@ def test_the_future_of_a_work():
         with pytest.raises(KeyError):
             follower.wait()
     assert future.done()
+
+
+# ---- signatures of operations that wait
+def test_looks_at_what_others_wait_for_become_seldom():
+    looks = []
+
+    class Waiting(signatures.Waiting):
+        def own(self):
+            return b"own"
+
+    waiting = Waiting(SimpleNamespace(look=lambda own: looks.append(own)))
+    times = []
+    for step in range(4000):
+        waiting.look(step / 10)
+        if len(looks) > len(times):
+            times.append(step / 10)
+    assert times == [1, 2, 4, 8, 16, 32, 64, 124, 184, 244, 304, 364] and set(looks) == {b"own"}
+
+
+def test_an_error_of_mpi_is_explained_by_the_signatures(monkeypatch):
+    """For a second, which is asked more and more seldom. Errors that MPI reports again are passed over."""
+    clock = SimpleNamespace(now=5.0, pauses=[], monotonic=lambda: clock.now)
+
+    def sleep(seconds):
+        clock.pauses.append(seconds)
+        clock.now += seconds
+
+    clock.sleep = sleep
+    monkeypatch.setattr(signatures, "time", clock)
+    heard = []
+    known = SimpleNamespace(mpi_error=KeyError, hear=lambda: heard.append(clock.now))
+
+    class Waiting(signatures.Waiting):
+        def Test(self):  # noqa: N802 - MPI's name
+            raise KeyError
+
+    Waiting(known).explain()
+    assert 6.0 <= clock.now < 6.05 and len(heard) == len(clock.pauses)
+    assert clock.pauses[:3] == [0.001, 0.002, 0.004] and max(clock.pauses) == clock.pauses[-1] == 0.05
+
+    def refuse():
+        raise DistBackendError("another rank runs a barrier")
+
+    known.hear = refuse
+    with pytest.raises(DistBackendError, match="another rank runs a barrier"):
+        Waiting(known).explain()
