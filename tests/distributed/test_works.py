@@ -9,6 +9,7 @@ import pytest
 import msadapter as torch
 from msadapter.distributed import progress, signatures, watchdog, work
 from msadapter.distributed.errors import DistBackendError
+from msadapter.distributed.store import HashStore
 
 
 class Clock:
@@ -332,3 +333,49 @@ def test_an_error_of_mpi_is_explained_by_the_signatures(monkeypatch):
     known.hear = refuse
     with pytest.raises(DistBackendError, match="another rank runs a barrier"):
         Waiting(known).explain()
+
+
+ALL_REDUCE = ("ALLREDUCE", torch.float32, 0, -1, 3)  # kind, dtype, reduction, root, elements
+
+
+@pytest.mark.parametrize("other, words, hint", [
+    (("ALLREDUCE", torch.float32, 0, -1, 4), "ALLREDUCE, Numel=4, TensorDtypes=float32, ReduceOp=SUM|all_reduce of 4 elements",
+     " The sizes of the tensors differ."),
+    (("ALLREDUCE", torch.float64, 0, -1, 4), "ALLREDUCE, Numel=4, TensorDtypes=float64, ReduceOp=SUM|all_reduce of 4 elements", ""),
+    (("ALLREDUCE", torch.float32, 4, -1, 3), "ALLREDUCE, Numel=3, TensorDtypes=float32, ReduceOp=MAX|all_reduce of 3 elements", ""),
+    (("BARRIER", None, None, -1, 0), "BARRIER|barrier of its tensors", ""),
+    (("REDUCE", torch.float32, 0, 2, 3), "REDUCE, Root=2, Numel=3, TensorDtypes=float32, ReduceOp=SUM|reduce of 3 elements", ""),
+    (ALL_REDUCE, "ALLREDUCE, Numel=3, TensorDtypes=float32, ReduceOp=SUM|all_reduce of 3 elements",
+     " The operations with a root before it, such as broadcast, differ in order, root or size."),
+])  # fmt: skip
+def test_what_two_ranks_run_is_put_into_words(other, words, hint):
+    """With what differs where the words are the same. The group has failed from then on, and the others are told."""
+    comm = SimpleNamespace(Get_rank=lambda: 1, Get_attr=lambda key: None)
+    store = HashStore()
+    group = signatures.Signatures(SimpleNamespace(Exception=KeyError, TAG_UB=0), comm, [4, 6, 9], store)
+    own, theirs = (
+        signatures._C.ledger_sign(signatures._C.ledger_open(1), False, 7, *facts, 0, 0)
+        for facts in (ALL_REDUCE, other)
+    )
+    what, size = words.split("|")
+    with pytest.raises(DistBackendError) as caught:
+        group.refuse(own, theirs, 2)
+    assert str(caught.value) == (
+        "Detected mismatch between collectives on ranks. Rank 6 is running collective: CollectiveFingerPrint("
+        "SequenceNumber=7, OpType=ALLREDUCE, Numel=3, TensorDtypes=float32, ReduceOp=SUM), but Rank 9 is running "
+        f"collective: CollectiveFingerPrint(SequenceNumber=7, OpType={what}). Rank 9 runs {size}.{hint}"
+    )
+    with pytest.raises(DistBackendError, match="all_reduce: an earlier collective .* Detected mismatch"):
+        group.check_whole("ALLREDUCE")
+    peer = SimpleNamespace(Get_rank=lambda: 0, Get_attr=lambda key: None)
+    waiting = signatures.Signatures(SimpleNamespace(Exception=KeyError, TAG_UB=0), peer, [4, 6, 9], store)
+    with pytest.raises(DistBackendError, match="Rank 6 is running collective"):
+        waiting.hear()
+    with pytest.raises(DistBackendError, match="do not agree about the sizes of the parts"):
+        waiting.refuse(own, theirs, 3)  # a number after the last rank: the sums of all differ
+
+
+def test_sizes_are_not_what_differs_between_roots():
+    one = signatures._Fields("REDUCE", torch.float32, 0, 7, 1, 3)
+    assert signatures._hint(one, one._replace(root=2, same=4)) == ""
+    assert signatures._hint(one, one._replace(same=4)) == " The sizes of the tensors differ."
