@@ -38,8 +38,7 @@ TOOLS: Mapping[str, tuple[Tool, ...]] = {
     "mistral": (Tool(_NEWER, "llama2"), Tool(_OLDER, "llama2")),
     "qwen2": (Tool(_NEWER, "qwen25"), Tool(_OLDER, "llama2", ("--add-qkv-bias",))),
     "mixtral": (Tool(_OLDER, "mixtral"),),
-    # --swiglu: the layer has two halves. Which activation joins them does not matter here.
-    "gemma": (Tool(_OLDER, "gemma", ("--swiglu",)),),
+    "gemma": (Tool(_OLDER, "gemma"),),
     "gemma2": (Tool(_NEWER, "gemma2"), Tool(_OLDER, "gemma2", ("--post-norm",))),
     "qwen3": (Tool(_NEWER, "qwen3"),),
     "qwen3_moe": (Tool(_NEWER, "qwen3-moe"),),

@@ -1,4 +1,4 @@
-"""The places at which upstream is observed: four functions that are wrapped when their modules are imported.
+"""The places at which upstream is observed: functions that are wrapped when their modules are imported.
 
 Upstream's files stay as they are. Each wrapper calls the original with its own arguments. The source of each function is compared
 with the fingerprints of the versions that this was written for; for another source the import fails with a message.
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from .watch import Watch
 
 _ADVICE = "for a version of upstream with another source, monitor.watch: false trains without monitoring and manifests"
-# module, function, method of Watch, why, sha256 of the source in core_v0.12.1 and in core_v0.16.1
+# module, function, method of Watch, why, sha256 of the source in core_v0.12.1 and in core_v0.16.1, or in MindSpeed-LLM 2.3.0 and
+# in 26.1.0
 PLACES = (
     (
         "megatron.training.training",
@@ -50,6 +51,14 @@ PLACES = (
         "c4fd325e682e0c752dbb9baf8a73e1cfc42f8d112bb1d3528fae023240e7f3a6",
         "b1232181e7d7a73bceec47e3196c9530d7f11a9eaae5dd7e398e26c0413285d5",
     ),
+    (
+        "mindspeed_llm.training.checkpointing",
+        "save_checkpoint_wrapper",
+        "save",
+        "writes the manifest of a checkpoint that MindSpeed-LLM's own save_checkpoint has written",
+        "bd792dd7858199c4fd64022da61d8dead72744d8cec8da2abae0e0b90db8a354",
+        "9365338558412ba46e3f2ed327617411f7a0dfd9cb4b915d3e691461bc280cf3",
+    ),
 )
 
 
@@ -62,7 +71,9 @@ def install(watch: Watch) -> None:
             attribute=name,
             reason=f"{why}; upstream has no extension point there; {_ADVICE}",
             reason_class="environment",
-            replacement=functools.partial(_wrapped, getattr(watch, method)),
+            replacement=functools.partial(
+                _wrapped_result if name.endswith("_wrapper") else _wrapped, getattr(watch, method)
+            ),
             fingerprints=tuple(fingerprints),
         )
         for module, name, method, why, *fingerprints in PLACES
@@ -73,5 +84,18 @@ def _wrapped(method: Callable[..., Any], original: Callable[..., Any]) -> Callab
     @functools.wraps(original)
     def around(*arguments: Any, **named: Any) -> Any:
         return method(original, *arguments, **named)
+
+    return around
+
+
+def _wrapped_result(method: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
+    """For a function that makes upstream's function out of Megatron's.
+
+    It gets Megatron's own function, because the one that is wrapped here would be observed a second time.
+    """
+
+    @functools.wraps(original)
+    def around(function: Callable[..., Any]) -> Callable[..., Any]:
+        return _wrapped(method, original(getattr(function, "__wrapped__", function)))
 
     return around

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from megatron_ms.models.toys import TOYS, Toy
+from megatron_ms.recovery import manifest
 from tests.toolkit.data import toys
 from tests.toolkit.evaluation import files
 from tests.toolkit.llm import laid_out
@@ -44,6 +45,11 @@ def losses(out: str) -> list[float]:
     return [float(loss) for loss in re.findall(r"^  \d+/\d+  loss (\S+)", out, re.MULTILINE)]
 
 
+def manifests(folder) -> list[bool]:
+    """For each checkpoint of a training below a folder, whether it is whole and has its manifest."""
+    return [manifest.fault(place) == "" for place in sorted(folder.glob("runs/*/*/checkpoints/iter_*"))]
+
+
 def test_from_instructions_to_a_chat(tell, trees, model, tmp_path) -> None:
     folder, words = model
     rows = [{"instruction": f"Count to {n}", "input": "", "output": "one two"} for n in range(40)]
@@ -55,6 +61,7 @@ def test_from_instructions_to_a_chat(tell, trees, model, tmp_path) -> None:
     found = losses(out)
     assert len(found) == 20 and found[-1] < found[0] - 0.5
     assert "checkpoint 20  torch" in out and out.count("bit for bit") == 2
+    assert manifests(tmp_path / "made") == [True] * 2
     proofs = json.loads((tmp_path / "made/tuned/manifest.json").read_text())["proofs"]
     assert proofs["layout"] == "TP 2 x PP 1" and proofs["logits"] < 1e-4
     assert out.splitlines()[-1].strip()  # the answer
@@ -72,5 +79,6 @@ def test_from_blended_texts_to_scores(tell, trees, model, tmp_path) -> None:
                tmp_path / "boolq", tmp_path / "made", QWEN.recipe, *words)  # fmt: skip
     found = losses(out)
     assert len(found) == 8 and found[-1] < found[0]
+    assert manifests(tmp_path / "made") == [True] * 2
     assert "checkpoint 4  torch_dist" in out and "checkpoint 8  torch_dist" in out
     assert "TP 1 x PP 1" in out and "exported: proven" in out and "written to scores" in out
