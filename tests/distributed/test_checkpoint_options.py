@@ -62,6 +62,7 @@ def test_files_of_a_rank(tmp_path, monkeypatch, options, files):
 def test_objects_are_read_from_where_they_are(tmp_path):
     saved(tmp_path)
     metadata = dcp.FileSystemReader(tmp_path).read_metadata()
+    assert metadata.version == filesystem.CURRENT_DCP_VERSION == "1.0.0"
     places = {index.fqn: info for index, info in metadata.storage_data.items()}
     assert sorted(p.offset for p in places.values())[0] == 0 and len({p.offset for p in places.values()}) == 4
     objects = [places["text"].offset, places["number"].offset]
