@@ -64,7 +64,7 @@ PYTHONPATH="$(trainers)" bash tests/run.sh tests/huggingface/test_trl.py tests/h
   tests/toolkit/stories/test_hugging_face.py
 unpack MindSpeed-LLM
 converted llm
-MSADAPTER_LLM="$work/converted/llm" bash tests/run.sh tests/toolkit/stories/test_megatron.py
+MSADAPTER_LLM="$work/converted/llm" bash tests/run.sh tests/toolkit/stories/test_megatron.py tests/toolkit/recovery/test_mindspeed_llm.py
 export MSADAPTER_MINDSPEED="$work/converted/llm/MindSpeed" MSADAPTER_MINDSPEED_LLM="$work/converted/llm/MindSpeed-LLM"
 export PYTHONPATH="$work/converted/packages-llm-26.1.0"
 bash tests/run.sh tests/npu/test_mindspeed_llm.py tests/npu/test_mindspeed_llm_tools.py \

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from patches import MANIFEST
 from tests.npu.llm_rows import FUSED, OVERLAP, TENSOR
 from tests.npu.llm_trainer import ROOT, Trainer, current_test, recorder
 
@@ -156,8 +157,9 @@ def test_weights_go_there_and_back_bit_for_bit(tools, processes) -> None:
 def test_the_second_converter(trainer, tmp_path) -> None:
     """convert_ckpt_v2.py, with tensor, pipeline, virtual, uneven and expert parallelism, there and back bit for bit.
 
-    It puts the rows of queries, keys and values group by group for every model, but on the way back it expects them so for
-    Qwen2.5 alone. For the others these three differ therefore, and nothing else.
+    It puts the rows of queries, keys and values group by group for every model, but on the way back that of release 26.1.0
+    expects them so for Qwen2.5 alone. A rule mends that in a converted tree. In a plain checkout these three differ for the
+    other models, and nothing else.
     """
     program = (
         "import torch, runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
@@ -173,9 +175,9 @@ def test_the_second_converter(trainer, tmp_path) -> None:
         f"model.layers.{layer}.self_attn.{part}_proj.weight" for layer in range(4) for part in "kqv"
     )
     assert len(found) == 11
-    assert found == {case: "equal" if case.startswith("qwen25") else mixed for case in found}, run.stderr[
-        -2000:
-    ]
+    right = trainer.release < "26" or (trainer.script.parent / MANIFEST).is_file()
+    expected = {case: "equal" if right or case.startswith("qwen25") else mixed for case in found}
+    assert found == expected, run.stderr[-2000:]
 
 
 @pytest.mark.slow
