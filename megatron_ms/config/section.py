@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
 
 
 class Section(BaseModel):
@@ -18,22 +19,27 @@ class Section(BaseModel):
         return cls.model_config.get("extra") == "allow"
 
 
-def key(default: Any = ..., help: str = "", flag: str = "", **limits: Any) -> Any:
+def key(
+    default: Any = ..., help: str = "", flag: str = "", megatron_only: bool = False, **limits: Any
+) -> Any:
     """Declares a key of a section.
 
     default: its value when it is absent; without one the key must be given.
     flag: the upstream flag, without dashes at its front, that receives the value. The flag's name is accepted as the key too.
+    megatron_only: the backend hf has no use for the key, and refuses it.
     limits: of pydantic's Field, such as gt=0.
     """
-    return Field(default, description=help, json_schema_extra={"flag": flag}, **limits)
+    extra: JsonDict = {"flag": flag, "megatron_only": megatron_only}
+    return Field(default, description=help, json_schema_extra=extra, **limits)
 
 
 def flags_of(kind: type[Section]) -> dict[str, str]:
     """Upstream flag -> our key, for the keys of a section that have one. Flags are written with underscores."""
-    found = {}
-    for name, field in kind.model_fields.items():
-        extra = field.json_schema_extra
-        flag = extra.get("flag") if isinstance(extra, dict) else None
-        if flag:
-            found[str(flag).replace("-", "_")] = name
-    return found
+    named = {name: said_of(kind, name, "flag") for name in kind.model_fields}
+    return {str(flag).replace("-", "_"): name for name, flag in named.items() if flag}
+
+
+def said_of(kind: type[Section], name: str, fact: str) -> Any:
+    """What the declaration of a key says: its `flag`, or whether it is `megatron_only`."""
+    extra = kind.model_fields[name].json_schema_extra
+    return extra.get(fact) if isinstance(extra, dict) else None

@@ -9,7 +9,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from ..convert.steps import ROOT, write_atomically
-from .section import Section, flags_of
+from .section import Section, flags_of, said_of
 from .sections import SECTIONS, section_class
 
 PAGE = ROOT / "docs" / "toolkit.md"
@@ -27,15 +27,21 @@ def _section(name: str, kind: type[Section]) -> str:
     if not kind.model_fields:
         return head
     flags = {key: flag for flag, key in flags_of(kind).items()}
-    rows = [_row(key, field, flags.get(key, "")) for key, field in kind.model_fields.items()]
+    rows = [
+        _row(key, field, flags.get(key, ""), said_of(kind, key, "megatron_only"))
+        for key, field in kind.model_fields.items()
+    ]
     return head + "\n| key | default | what it is | flag |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
 
 
-def _row(key: str, field: FieldInfo, flag: str) -> str:
+def _row(key: str, field: FieldInfo, flag: str, megatron_only: bool) -> str:
     default = "" if field.default is None else str(field.default).replace("|", "\\|")
     default = "**required**" if field.default is PydanticUndefined else f"`{default}`" if default else ""
     shown = f"`--{flag.replace('_', '-')}`" if flag else ""
-    return f"| `{key}` | {default} | {(field.description or '').replace('|', chr(92) + '|')} | {shown} |"
+    told = (field.description or "").replace("|", "\\|") + (
+        " (not with the backend hf)" if megatron_only else ""
+    )
+    return f"| `{key}` | {default} | {told} | {shown} |"
 
 
 def page(old: str) -> str:

@@ -40,8 +40,10 @@ class Run(Section):
     processes: int = key(1, "processes on this machine", gt=0)
     nodes: int = key(1, "machines; start the same command on each", gt=0)
     node_rank: int = key(0, "the number of this machine, from 0", ge=0)
-    master: str = key("127.0.0.1", "address of machine 0")
-    port: int = key(0, "port of machine 0; 0 takes a free one on a single machine", ge=0, lt=65536)
+    master: str = key("127.0.0.1", "address of machine 0", megatron_only=True)
+    port: int = key(
+        0, "port of machine 0; 0 takes a free one on a single machine", ge=0, lt=65536, megatron_only=True
+    )
     device: Literal["cpu", "cuda", "npu"] = key(
         "cuda", "what torch.cuda and torch_npu report: MindSpore's device as cuda or npu, or the CPU alone"
     )
@@ -50,6 +52,7 @@ class Run(Section):
         None,
         "the folder is FOLDER/NAME/ID, in which a second start goes on; several machines need it, on a disk that they share",
         pattern=r"^\w[\w.-]*$",
+        megatron_only=True,
     )
 
     @model_validator(mode="after")
@@ -77,19 +80,27 @@ class Dataset(WithFlags):
     path: str | list[Any] | None = key(
         None, "prefix of .bin and .idx, or a list of weights and prefixes: [0.3, a, 0.7, b]", flag="data-path"
     )
-    mock: bool = key(False, "random tokens instead of data (Megatron-LM)", flag="mock-data")
+    mock: bool = key(
+        False, "random tokens instead of data (Megatron-LM)", flag="mock-data", megatron_only=True
+    )
     tokenizer: str | None = key(None, "folder of a Hugging Face tokenizer, or a SentencePiece .model file")
     tokenizer_type: str | None = key(
-        None, "upstream's name of the kind, when it is not clear from `tokenizer`", flag="tokenizer-type"
+        None,
+        "upstream's name of the kind, when it is not clear from `tokenizer`",
+        flag="tokenizer-type",
+        megatron_only=True,
     )
-    split: str = key("100,0,0", "shares of training, validation and test", flag="split")
+    split: str = key("100,0,0", "shares of training, validation and test", flag="split", megatron_only=True)
     sequence_length: int = key(2048, "tokens in a sample", flag="seq-length", gt=0)
     template: str | None = key(
-        None, "template of instruction data, such as qwen or llama3", flag="prompt-type"
+        None, "template of instruction data, such as qwen or llama3", flag="prompt-type", megatron_only=True
     )
     workers: int = key(0, "processes that load data, for each rank", flag="num-workers", ge=0)
     cache: str | None = key(
-        None, "folder for indices of blended data (default: in the run's folder)", flag="data-cache-path"
+        None,
+        "folder for indices of blended data (default: in the run's folder)",
+        flag="data-cache-path",
+        megatron_only=True,
     )
 
 
@@ -164,7 +175,7 @@ class Train(WithFlags):
         None, "samples in a step (default: one micro-batch for each replica)", flag="global-batch-size", gt=0
     )
     lr: float = key(1e-4, "largest learning rate", flag="lr", gt=0)
-    min_lr: float = key(0.0, "smallest learning rate", flag="min-lr", ge=0)
+    min_lr: float = key(0.0, "smallest learning rate", flag="min-lr", ge=0, megatron_only=True)
     decay: str = key(
         "cosine", "shape of the learning rate: constant, linear, cosine ...", flag="lr-decay-style"
     )
@@ -223,6 +234,7 @@ class Save(WithFlags):
         "torch",
         "upstream's torch or torch_dist, or safetensors: torch with the tensors in files of their own",
         flag="ckpt-format",
+        megatron_only=True,
     )
     optimizer: bool = key(True, "with the optimizer's state, without which a run cannot go on exactly")
 
@@ -233,7 +245,14 @@ class Resume(WithFlags):
     level: ClassVar = "high"
 
     load: str | None = key(None, "folder of a checkpoint whose weights the run starts from")
-    whole: bool = key(False, "also take optimizer, random state and the number of steps from `load`")
+    whole: bool = key(
+        False, "also take optimizer, random state and the number of steps from `load`", megatron_only=True
+    )
+    schedule: Literal["new", "old"] | None = key(
+        None,
+        "if another number of steps or rate is asked for: take the new schedule, or keep the checkpoint's",
+        megatron_only=True,
+    )
 
 
 class Monitor(WithFlags):
@@ -243,23 +262,37 @@ class Monitor(WithFlags):
 
     interval: int = key(1, "steps between lines of the log", flag="log-interval", gt=0)
     tensorboard: bool = key(True, "TensorBoard events in the run's folder")
-    throughput: bool = key(True, "with the throughput of each device", flag="log-throughput")
-    validation_interval: int = key(1000, "steps between validations", flag="eval-interval", gt=0)
-    validation_steps: int = key(0, "batches of a validation", flag="eval-iters", ge=0)
-    watch: bool = key(True, "observe the steps on each rank, and give checkpoints manifests")
-    parameters: list[str] = key(
-        [], "regular expressions of names of parameters whose gradient norms are recorded on each rank"
+    throughput: bool = key(
+        True, "with the throughput of each device", flag="log-throughput", megatron_only=True
     )
-    weights: bool = key(False, "with the norms of these parameters themselves")
-    optimizer: bool = key(False, "with the norms of the optimizer's state on each rank")
+    validation_interval: int = key(
+        1000, "steps between validations", flag="eval-interval", gt=0, megatron_only=True
+    )
+    validation_steps: int = key(0, "batches of a validation", flag="eval-iters", ge=0, megatron_only=True)
+    watch: bool = key(
+        True, "observe the steps on each rank, and give checkpoints manifests", megatron_only=True
+    )
+    parameters: list[str] = key(
+        [],
+        "regular expressions of names of parameters whose gradient norms are recorded on each rank",
+        megatron_only=True,
+    )
+    weights: bool = key(False, "with the norms of these parameters themselves", megatron_only=True)
+    optimizer: bool = key(False, "with the norms of the optimizer's state on each rank", megatron_only=True)
     peak_tflops: float | None = key(
-        None, "TFLOP/s of a device, for the share of them that is used (MFU)", gt=0
+        None, "TFLOP/s of a device, for the share of them that is used (MFU)", gt=0, megatron_only=True
     )
     prometheus: int | None = key(
-        None, "port on 127.0.0.1 that serves Prometheus metrics; 0 takes a free one", ge=0, lt=65536
+        None,
+        "port on 127.0.0.1 that serves Prometheus metrics; 0 takes a free one",
+        ge=0,
+        lt=65536,
+        megatron_only=True,
     )
-    report: bool = key(True, "write report.html at the end of the run")
-    straggler: float = key(1.5, "a rank is named if its own work takes so many times the others' time", gt=1)
+    report: bool = key(True, "write report.html at the end of the run", megatron_only=True)
+    straggler: float = key(
+        1.5, "a rank is named if its own work takes so many times the others' time", gt=1, megatron_only=True
+    )
 
     @field_validator("parameters")
     @classmethod
@@ -296,7 +329,7 @@ class Profile(WithFlags):
     steps: tuple[int, int] | None = key(
         None, "the first step that is recorded, and the first that is not: [10, 12]"
     )
-    ranks: list[int] = key([0], "the processes that are recorded", min_length=1)
+    ranks: list[int] = key([0], "the processes that are recorded", min_length=1, megatron_only=True)
 
     @model_validator(mode="after")
     def _in_order(self) -> Profile:

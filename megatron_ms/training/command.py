@@ -304,13 +304,16 @@ def _farewell(chosen: RunFolder) -> None:
 
 
 def _show_traces(chosen: RunFolder) -> None:
-    """Prints the operators of each trace of the run, and writes them beside it."""
+    """Prints the operators of each new trace of the run, and writes them beside it."""
     from ..convert.steps import write_atomically
     from ..status import traces
 
     for file in traces.files(chosen.path):
+        table = file.with_name(f"{file.name}.txt")
+        if table.exists():
+            continue  # of an earlier start of this run
         text = traces.table(file)
-        write_atomically(file.with_name(f"{file.name}.txt"), text + "\n")
+        write_atomically(table, text + "\n")
         print(f"trace for chrome://tracing: {_short(file)}\n{text}")
 
 

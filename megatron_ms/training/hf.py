@@ -11,6 +11,7 @@ from typing import Any
 
 from ..config import Document
 from ..config.document import unknown
+from ..config.section import said_of
 from ..config.sections import TRAINING
 from ..config.training import Grpo
 from ..convert.steps import digest
@@ -45,6 +46,10 @@ def read(document: Document) -> Settings:
         if name not in Settings.names() and name in document.values:
             raise document.error(name, "has no effect with run.backend: hf; remove the section")
     settings = checked(document, Settings)
+    for name, section in settings.sections().items():
+        for key in section.model_fields_set & set(type(section).model_fields):
+            if said_of(type(section), key, "megatron_only"):
+                raise document.error(f"{name}.{key}", "has no effect with run.backend: hf; remove the key")
     if settings.run.world > 1:
         raise document.error(
             "run.processes", "the backend hf trains on one process; use megatron for several"
@@ -149,6 +154,7 @@ def _own(settings: Settings, folder: Path, resumed: bool) -> Iterator[Entry]:
     yield "train.weight_decay", "weight_decay", train.weight_decay
     yield "train.clip", "max_grad_norm", train.clip
     yield "train.seed", "seed", train.seed
+    yield "dataset.workers", "dataloader_num_workers", settings.dataset.workers
     yield "monitor.interval", "logging_steps", monitor.interval
     yield "monitor.interval", "disable_tqdm", "True"  # its bar would stand in the log many times
     events = monitor.tensorboard and "monitor.tensorboard" in settings.document.origins

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 _ITERATION = re.compile(r"\biteration\s+(\d+)/\s*(\d+) \|(.*)")
@@ -20,6 +21,26 @@ _ERROR = re.compile(
 )
 # The last line of a traceback, also with the name of a rank in front.
 _RAISED = re.compile(r"(\S+ \d+: )?[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Failure)\b")
+
+# What a line of upstream means in the terms of our file.
+_ADVICE = (
+    (
+        re.compile(r"OptimizerParamScheduler: class input value .* do not match"),
+        "The file asks for another schedule of the learning rate than the checkpoint has, for example by train.iterations or"
+        " train.lr. resume.schedule=new takes the file's, resume.schedule=old keeps the checkpoint's.",
+    ),
+    (
+        re.compile(r"AssertionError: Megatron requires CUDA"),
+        "run.device=cuda lets the CPU take the place of the device that Megatron asks for.",
+    ),
+    (
+        re.compile(r"No module named 'megatron\.core\.datasets\.helpers(_cpp)?'"),
+        "The tree lacks its compiled helpers. `bash auto_convert.sh core --source TREE` makes one that has them; in a tree of"
+        " your own, run `make` in megatron/core/datasets after `source build/env.sh`.",
+    ),
+)
+# A rank that waited for one that had failed before.
+_DESERTED = re.compile(r".*DistBackendError: .* cannot end")
 
 
 def record(line: str) -> dict[str, Any] | None:
@@ -60,18 +81,34 @@ def loss_of(values: dict[str, Any]) -> float | None:
 
 
 def last_errors(lines: list[str], most: int = 12) -> list[str]:
-    """The lines that tell best why a run failed: from the last traceback on, else the last lines that name an error.
+    """The lines that tell best why a run failed: the last traceback, else the last lines that name an error.
 
-    Other processes may have written lines between those of a traceback, which ends with the name of an exception.
+    The traceback of a rank that only waited for one that had failed is taken if there is no other.
     """
     spoken = [line.rstrip() for line in lines if line.strip()]
     begins = [number for number, line in enumerate(spoken) if "Traceback (most recent call last)" in line]
-    if begins:
-        text = spoken[begins[-1] :]
-        ends = [number for number, line in enumerate(text) if number and _RAISED.match(line)]
-        if not ends:
-            return text[-most:]
-        after = next((n for n, line in enumerate(text) if n > ends[0] and not line[0].isspace()), len(text))
-        return text[:after][-most:]  # a message may have several lines
+    found = [_traceback(spoken[begin:]) for begin in begins]
+    causes = [text for text in found if not any(_DESERTED.match(line) for line in text)]
+    if found:
+        return (causes or found)[-1][-most:]
     named = [line for line in spoken if _ERROR.search(line)]
     return (named or spoken)[-most:]
+
+
+def _traceback(text: list[str]) -> list[str]:
+    """The traceback that the lines begin with.
+
+    Other processes may have written lines between its own. It ends with the name of an exception, whose message may have
+    several lines.
+    """
+    ends = [number for number, line in enumerate(text) if number and _RAISED.match(line)]
+    if not ends:
+        return text
+    after = next((n for n, line in enumerate(text) if n > ends[0] and not line[0].isspace()), len(text))
+    return text[:after]
+
+
+def advice(text: Iterable[str]) -> list[str]:
+    """Sentences that say which keys mend what the lines tell of."""
+    shown = list(text)
+    return [said for pattern, said in _ADVICE if any(pattern.search(line) for line in shown)]

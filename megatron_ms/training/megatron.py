@@ -43,6 +43,7 @@ _HERE: Mapping[str, Any] = {
     "distributed_backend": "nccl",
 }
 _TUNED = ("sft", "lora")
+_SCHEDULES = {"new": "override_opt_param_scheduler", "old": "use_checkpoint_opt_param_scheduler"}
 Entry = tuple[str, str, Any]  # our key, upstream's flag, value
 _MOCK = 4096
 
@@ -355,6 +356,8 @@ def _files(settings: Settings, folder: Path, resumed: bool) -> Iterator[Entry]:
                 yield "resume.load", flag, True
     elif saves and (settings.recovery.restarts or settings.run.id):
         yield "recovery.restarts", "load", place
+    if settings.resume.schedule:
+        yield "resume.schedule", _SCHEDULES[settings.resume.schedule], True
     if settings.monitor.tensorboard:
         yield "monitor.tensorboard", "tensorboard_dir", str(folder / "tensorboard")
 

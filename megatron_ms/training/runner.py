@@ -148,6 +148,8 @@ def _ended(
     if verdict.code and not asked:
         shown = "\n".join("    " + line for line in lines.last_errors(list(kept)))
         print(f"{_fault(code, status) or 'the training was stopped:'}\n{shown}", file=sys.stderr)
+        for said in lines.advice(kept):
+            print(f"  {said}", file=sys.stderr)
         print(f"  The whole output: {folder.log}", file=sys.stderr)
     if verdict.text:
         print(verdict.text, file=sys.stderr)

@@ -18,7 +18,8 @@ for name in ("lr", "min-lr", "weight-decay", "clip-grad", "adam-beta1"):
 for name in ("split", "save", "load", "tensorboard-dir", "tokenizer-type", "tokenizer-model", "data-cache-path", "fail"):
     parser.add_argument("--" + name)
 for name in ("mock-data", "bf16", "log-throughput", "swiglu", "finetune", "no-load-optim", "no-load-rng", "no-save-optim",
-             "no-save-rng", "sequence-parallel", "group-query-attention", "no-rope-fusion"):
+             "no-save-rng", "sequence-parallel", "group-query-attention", "no-rope-fusion",
+             "override-opt_param-scheduler", "use-checkpoint-opt_param-scheduler"):
     parser.add_argument("--" + name, action="store_true")
 parser.add_argument("--lr-decay-style", choices=["constant", "cosine"])
 parser.add_argument("--ckpt-format", choices=["torch", "torch_dist"])

@@ -61,7 +61,14 @@ def test_damaged_traces_are_named(tmp_path, content) -> None:
 def test_a_training_with_a_profile(fake, capsys) -> None:
     assert (
         commands.main(
-            ["train", "toy.yaml", "profile.steps=[1,2]", "profile.ranks=[0,1]", "monitor.watch=false"]
+            [
+                "train",
+                "toy.yaml",
+                "profile.steps=[1,2]",
+                "profile.ranks=[0,1]",
+                "monitor.watch=false",
+                "save.interval=2",
+            ]
         )
         == 0
     )
@@ -71,6 +78,9 @@ def test_a_training_with_a_profile(fake, capsys) -> None:
     assert "--profile-step-start 1" in (run.path / "command.sh").read_text().replace("\\\n    ", "")
     (table,) = run.path.rglob("*.trace.json.txt")
     assert "aten::mm" in table.read_text()
+    table.write_text("read")
+    found = commands.main(["train", "toy.yaml", "--resume-from", str(run.path), "monitor.watch=false"])
+    assert (found, "trace for" in capsys.readouterr().out, table.read_text()) == (0, False, "read")
     for words, said in (
         (
             ["profile.steps=[2,9]"],

@@ -18,6 +18,7 @@ from tests.toolkit.packages import needs_packages
 _WORDS = (
     "model_folder rows rules validation tokenizer_folder resumed output_dir max_steps per_device_train_batch_size"
     " gradient_accumulation_steps learning_rate lr_scheduler_type warmup_steps weight_decay max_grad_norm seed logging_steps"
+    " dataloader_num_workers"
     " disable_tqdm report_to save_strategy bf16 fp16 use_cpu gradient_checkpointing num_generations max_completion_length"
     " temperature beta epsilon num_iterations lora_rank lora_alpha loss_type"
 )

@@ -34,7 +34,7 @@ _WORDS = (
     "model_folder rows tokenizer_folder row_length lora_rank lora_alpha lora_targets resumed output_dir max_steps"
     " per_device_train_batch_size gradient_accumulation_steps learning_rate lr_scheduler_type warmup_steps weight_decay"
     " max_grad_norm seed logging_steps report_to save_strategy save_steps save_only_model disable_tqdm bf16 fp16 use_cpu"
-    " adam_beta2 lora_load gradient_checkpointing beta profile_first profile_count profile_folder"
+    " adam_beta2 lora_load gradient_checkpointing beta dataloader_num_workers profile_first profile_count profile_folder"
 )
 
 
@@ -84,6 +84,7 @@ def test_keys_become_the_trainers_flags(flags, place) -> None:
         "--lora_rank 4 --lora_alpha 16" in lora and "--lora_targets" not in lora and "hf_program.py" in lora
     )
     assert "--lora_targets q_proj v_proj" in words("run.task=lora", "tune.targets=[q_proj,v_proj]")
+    assert "--dataloader_num_workers 2" in words("dataset.workers=2")
     assert "--resumed True" in words(resumed=True)
     traced = words("profile.steps=[2,4]")
     assert "--profile_first 2 --profile_count 2 --profile_folder /run/profile" in traced
@@ -108,6 +109,8 @@ def test_a_flag_by_its_own_name_counts(flags) -> None:
     ("overrides", "message"),
     [
         (["parallel.tensor=2"], "parallel: has no effect with run.backend: hf"),
+        (["train.min_lr=1e-5"], "train.min_lr: has no effect with run.backend: hf; remove the key"),
+        (["resume.schedule=new"], "resume.schedule: has no effect with run.backend: hf; remove the key"),
         (["run.task=lora", "tune.load=none"], "tune.load: there is no "),
         (["run.task=lora", "tune.load=model"], "has no adapter_config.json"),
         (["tran.iterations=1"], "did you mean train?"),

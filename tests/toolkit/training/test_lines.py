@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from megatron_ms.training import lines
 
 ITERATION = (
@@ -70,3 +72,33 @@ def test_the_reason_of_a_failure() -> None:
     assert lines.last_errors(several) == several[1:5]
     assert lines.last_errors(["a", "error: unknown flag", "b"]) == ["error: unknown flag"]
     assert lines.last_errors(["a", "", "b"], 1) == ["b"]
+
+
+def test_a_rank_that_only_waited_is_not_the_reason() -> None:
+    cause = [
+        "Traceback (most recent call last):",
+        '  File "a.py", line 1',
+        "ModuleNotFoundError: No module named 'x'",
+    ]
+    waited = [
+        *cause[:2],
+        "msadapter.distributed.errors.DistBackendError: [Rank 1] BARRIER(SeqNum=3) in process group '0' of ranks [0, 1] cannot end:"
+        " the processes of ranks [0] have ended.",
+    ]
+    assert lines.last_errors([*cause, *waited, "rank 0 ended"]) == cause
+    assert lines.last_errors([*waited, "rank 0 ended"]) == waited
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("AssertionError: OptimizerParamScheduler: class input value 48 and checkpointvalue 32 for total number of iterations do"
+         " not match", "resume.schedule=new"),
+        ("AssertionError: Megatron requires CUDA.", "run.device=cuda"),
+        ("ModuleNotFoundError: No module named 'megatron.core.datasets.helpers_cpp'", "auto_convert.sh core --source"),
+    ],
+)  # fmt: skip
+def test_advice_for_errors_of_upstream(line, key) -> None:
+    (said,) = lines.advice(["begin", line, line])
+    assert key in said
+    assert lines.advice(["begin", "ValueError: other"]) == []

@@ -178,6 +178,11 @@ def test_a_disk_that_is_full(fake, monkeypatch, capsys) -> None:
     assert train() == 0
 
 
+def test_another_schedule_on_resuming(fake, capsys) -> None:
+    assert "--override-opt_param-scheduler" in printed_words(capsys, "resume.schedule=new")
+    assert "--use-checkpoint-opt_param-scheduler" in printed_words(capsys, "resume.schedule=old")
+
+
 def test_a_failure_shows_its_reason_and_the_log(fake, capsys) -> None:
     assert train("upstream.fail=2") == 1
     error = capsys.readouterr().err
