@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from datetime import timedelta
 
 import pytest
@@ -309,6 +310,27 @@ def test_many_silent_peers_do_not_keep_a_client_out(store, monkeypatch):
         _still_serves(served)
         assert time.monotonic() - begin < 60  # long before the handshakes of the others end
         assert len(served._server._waiting) <= tcp_store._WAITING
+
+
+def test_a_server_that_cannot_accept_tries_again_after_a_pause(monkeypatch):
+    """As where no file descriptor is free. Without a pause, it would occupy a core."""
+    steps = []
+
+    class Socket:
+        def accept(self):
+            steps.append("accept")
+            server._closed = len(steps) > 4
+            raise OSError("Too many open files")
+
+    def sleep(seconds):
+        assert 0 < seconds < 1
+        steps.append("pause")
+
+    server = tcp_store._Server.__new__(tcp_store._Server)
+    server._socket, server._closed = Socket(), False
+    monkeypatch.setattr(tcp_store, "time", types.SimpleNamespace(sleep=sleep))
+    server._accept()
+    assert steps == ["accept", "pause", "accept", "pause", "accept"]
 
 
 # -- addresses ---------------------------------------------------------------------------------------------

@@ -168,3 +168,16 @@ def test_who_keeps_the_store_is_the_last_to_end(launchers):
     second.agree_on_end()
     waiting.join(5)
     assert not waiting.is_alive()
+
+
+def test_the_end_is_known_when_all_others_know_it(launchers):
+    first, second = launchers(0)
+    number = first.round.number
+    first.round = meeting.Round(number, 1, 3, 1, 3)  # the second of three
+    assert not first._all_know()
+    for node in (2, 0):
+        assert not first._all_know()
+        second._set(f"told/{node}", 1)
+    assert first._all_know()
+    second._set("round", number + 1)  # who takes part in the next round is unknown
+    assert not first._all_know()

@@ -307,6 +307,20 @@ def test_an_object_of_metadata_that_takes_for_ever_to_hash(kind):
         read_metadata(io.BytesIO(program))
 
 
+def test_an_object_of_metadata_that_contains_itself():
+    """Directly, or through another one: neither can be hashed."""
+    from msadapter.distributed.checkpoint._metadata_file import read_metadata
+    from msadapter.distributed.checkpoint.metadata import MetadataIndex
+
+    one, other, alone = MetadataIndex("one"), MetadataIndex("other"), MetadataIndex("alone")
+    for inside, outside in ((one, other), (other, one), (alone, alone)):
+        object.__setattr__(outside, "fqn", inside)
+    for index, said in ((one, "a MetadataIndex contains itself"), (alone, "damaged: RecursionError")):
+        state = pickle.dumps(index, 2)[2:-1].replace(b"msadapter.distributed", b"torch.distributed")
+        with pytest.raises(pickle.UnpicklingError, match=said):
+            read_metadata(io.BytesIO(b"\x80\x02}" + state + b"K\x01s."))
+
+
 def test_metadata_whose_objects_contain_others(torch_by_name):
     """Plans of Megatron's checkpoints hold items by the thousand, which hold an index."""
     from msadapter.distributed.checkpoint._metadata_file import read_metadata

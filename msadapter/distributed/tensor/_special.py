@@ -226,9 +226,8 @@ def _embedding(declaration, inplace, bound):
         masked = outside if padding < 0 else outside | (own == padding)
         found = _without_gradient(found, masked & ~outside).masked_fill(outside.unsqueeze(-1), 0.0)
     else:
-        found = (
-            ops.zeros([*own.shape, local.shape[1]], dtype=local.dtype, device=local.device) + local.sum() * 0
-        )
+        empty = ops.zeros([*own.shape, local.shape[1]], dtype=local.dtype, device=local.device)
+        found = empty + local.sum()  # a sum of nothing, so that the weight has a gradient
     placements = []
     for i, p in enumerate(weight.placements):
         if p.is_shard(0):

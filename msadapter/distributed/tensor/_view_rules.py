@@ -23,7 +23,10 @@ def _mapped(c: Call, pairs) -> list:
 
 
 def groups(old, new) -> list:
-    """Splits the dimensions of ``old`` and ``new`` into the shortest consecutive groups with equal products."""
+    """Splits the dimensions of ``old`` and ``new`` into the shortest consecutive groups with equal products.
+
+    Both have the same number of elements, which is not 0.
+    """
     made, i, j = [], 0, 0
     while i < len(old) or j < len(new):
         a, b = (
@@ -35,12 +38,10 @@ def groups(old, new) -> list:
         right = new[j] if b else 1
         i, j = i + len(a), j + len(b)
         while left != right:
-            if left < right and i < len(old):
+            if left < right:
                 left, a, i = left * old[i], [*a, i], i + 1
-            elif j < len(new):
-                right, b, j = right * new[j], [*b, j], j + 1
             else:
-                left, a, i = left * old[i], [*a, i], i + 1
+                right, b, j = right * new[j], [*b, j], j + 1
         made.append((a, b))
     return made
 
