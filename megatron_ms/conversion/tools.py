@@ -17,12 +17,16 @@ _KIND = "--model-type-hf"
 
 @dataclass(frozen=True)
 class Tool:
-    """A converter: its program, its name of the kind of model, further flags, and what config.json must say for it."""
+    """A converter: its program, its name of the kind of model, further flags, and what config.json must say for it.
+
+    arguments: what the arguments in a checkpoint must say for the converter, where those of a training say otherwise.
+    """
 
     program: str
     name: str
     flags: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def builds_models(self) -> bool:
@@ -38,7 +42,8 @@ TOOLS: Mapping[str, tuple[Tool, ...]] = {
     "mistral": (Tool(_NEWER, "llama2"), Tool(_OLDER, "llama2")),
     "qwen2": (Tool(_NEWER, "qwen25"), Tool(_OLDER, "llama2", ("--add-qkv-bias",))),
     "mixtral": (Tool(_OLDER, "mixtral"),),
-    "gemma": (Tool(_OLDER, "gemma"),),
+    # The program takes a layer for a gated one only if the training has had --swiglu, and not --gelu-tanh.
+    "gemma": (Tool(_OLDER, "gemma", arguments={"swiglu": True}),),
     "gemma2": (Tool(_NEWER, "gemma2"), Tool(_OLDER, "gemma2", ("--post-norm",))),
     "qwen3": (Tool(_NEWER, "qwen3"),),
     "qwen3_moe": (Tool(_NEWER, "qwen3-moe"),),

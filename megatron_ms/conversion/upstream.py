@@ -24,7 +24,16 @@ from ..training.folder import LATEST
 from ..training.lines import last_errors
 from ..upstream import trees as upstream_trees
 from ..upstream.trees import LLM
-from . import checkpoints, digest_program, forward, joining_program, megatron_program, merge_program, weights
+from . import (
+    arguments_program,
+    checkpoints,
+    digest_program,
+    forward,
+    joining_program,
+    megatron_program,
+    merge_program,
+    weights,
+)
 from .tools import tool_for
 from .work import ProofError, copy_beside
 
@@ -81,6 +90,7 @@ class Job:
 
     def to_huggingface(self, source: Path, dtype: str, result: Path) -> None:
         """Runs the converter from a checkpoint."""
+        source = self.understood(source, f"{result.name}-arguments")
         view = self.view(None, f"{result.name}-like")
         words = [
             "--load-model-type",
@@ -101,6 +111,16 @@ class Job:
         for file in sorted([*(made if made.is_dir() else view).glob("model*.safetensors*")]):
             shutil.move(str(file), result / file.name)
         self.untie(result)
+
+    def understood(self, source: Path, name: str) -> Path:
+        """The checkpoint, or a copy of it with the arguments that the converter needs."""
+        if not self.tool.arguments:
+            return source
+        made = self.work / name
+        words = [checkpoints.latest(source), made / "iter_0000001", json.dumps(self.tool.arguments)]
+        self.run([sys.executable, arguments_program.__file__, *words], 1, "changing the arguments")
+        (made / LATEST).write_text("1", encoding="utf-8")
+        return made
 
     def untie(self, result: Path) -> None:
         """Removes the output layer of a model whose embeddings are tied. The older converter writes one, with any values."""

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+import json
+import sys
+
 import pytest
 
+from megatron_ms.conversion import arguments_program
 from megatron_ms.conversion.merge_program import merged
 from megatron_ms.inference.engine import provide_torch
 
@@ -78,3 +83,28 @@ def test_what_cannot_be_merged_is_named(torch):
             {**part, "decoder.layers.0.mlp.experts.weight1_lora_a": part[f"{layer}.lora_A.default.weight"]},
             1.0,
         )
+
+
+def test_a_copy_has_other_arguments_and_the_same_weights(torch, tmp_path, monkeypatch):
+    """The source stays as it is, and optimizer and random state are left out."""
+    weights = _part(torch, 6, 4, torch.float32)
+    state = {
+        "args": argparse.Namespace(swiglu=False, seed=3),
+        "model": weights,
+        "optimizer": {},
+        "rng_state": [],
+    }
+    file = tmp_path / "iter_0000004/mp_rank_00/model_optim_rng.pt"
+    file.parent.mkdir(parents=True)
+    torch.save(state, file)
+    torch.save({}, file.with_name("distrib_optim.pt"))
+    before = file.read_bytes()
+    words = [tmp_path / "iter_0000004", tmp_path / "made", json.dumps({"swiglu": True})]
+    monkeypatch.setattr(sys, "argv", ["arguments_program.py", *map(str, words)])
+    arguments_program.main()
+    (made,) = (tmp_path / "made").rglob("*.pt")
+    found = torch.load(made, weights_only=False)
+    assert made.relative_to(tmp_path / "made") == file.relative_to(tmp_path / "iter_0000004")
+    assert found.keys() == {"args", "model"} and (found["args"].swiglu, found["args"].seed) == (True, 3)
+    assert all(value is None or torch.equal(found["model"][name], value) for name, value in weights.items())
+    assert file.read_bytes() == before
