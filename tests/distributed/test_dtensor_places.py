@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -217,3 +219,13 @@ def test_gradients_of_averages(world, monkeypatch):
         _dtensor.local_pass([given[1].requires_grad_()], [None], [])
     with pytest.raises(RuntimeError, match="the gradient of a DTensor must be a DTensor"):
         _dtensor.local_pass([given[1]], [plain], [])
+
+
+def test_gradients_are_freed(world):
+    x = distribute_tensor(torch.ones(2), world, [R]).requires_grad_()
+    (x * 2).sum().backward()
+    kept = weakref.ref(x.grad)
+    assert kept() is x.grad
+    x.grad = None
+    gc.collect()
+    assert kept() is None

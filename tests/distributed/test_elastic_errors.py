@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from msadapter.distributed.elastic.multiprocessing import errors
 from msadapter.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure, record
 
 
@@ -65,3 +66,146 @@ def test_the_first_failure_is_the_root_cause(error_file, tmp_path):
         "extraInfo": extra,
         "errorCode": 1,
     }
+
+
+def _failure(folder, code=1, name="absent", content=None, pid=99, local=0):
+    path = folder / name
+    if content is not None:
+        path.write_text(json.dumps(content))
+    return ProcessFailure(local, pid, code, str(path))
+
+
+@pytest.mark.parametrize("code, message, name", [
+    (1, errors._HINT, "<N/A>"),
+    (0, errors._HINT, "<N/A>"),
+    (-9, "Signal 9 (SIGKILL) received by PID 99", "SIGKILL"),
+    (-1, "Signal 1 (SIGHUP) received by PID 99", "SIGHUP"),
+    (-250, "Signal 250 (<N/A>) received by PID 99", "<N/A>"),
+])  # fmt: skip
+def test_a_process_without_an_error_file(tmp_path, monkeypatch, code, message, name):
+    monkeypatch.setattr(errors.time, "time", lambda: 86400.75)
+    found = _failure(tmp_path, code)
+    assert (found.message, found.signal_name(), found.error_file) == (message, name, "<N/A>")
+    assert found.error_file_data == {} and found.timestamp == 86400
+    assert found.timestamp_isoformat() == "1970-01-02_00:00:00"
+
+
+@pytest.mark.parametrize("message, timestamp", [
+    ("a text", 0),
+    ({"message": "x"}, 0),
+    ({"message": "x", "extraInfo": {}}, 0),
+    ({"message": "x", "extraInfo": {"timestamp": "7"}}, 7),
+])  # fmt: skip
+def test_messages_of_error_files(tmp_path, message, timestamp):
+    found = _failure(tmp_path, content={"message": message}, name="e")
+    assert (found.message, found.timestamp, found.error_file_data) == (
+        message,
+        timestamp,
+        {"message": message},
+    )
+
+
+def test_the_whole_report(tmp_path, monkeypatch):
+    monkeypatch.setattr(errors.socket, "getfqdn", lambda: "host")
+    monkeypatch.setattr(errors.time, "time", lambda: 60)
+    extra = {"py_callstack": "one\ntwo", "timestamp": "30"}
+    failures = {
+        1: _failure(tmp_path, -9, pid=8, local=1),
+        2: _failure(tmp_path, 3, "e", {"message": {"message": "m", "extraInfo": extra}}),
+    }
+    edge, line = "=" * 60, "-" * 60
+    others = [
+        "[0]:",
+        "  time      : 1970-01-01_00:01:00",
+        "  host      : host",
+        "  rank      : 1 (local_rank: 1)",
+        "  exitcode  : -9 (pid: 8)  (SIGKILL)",
+        "  error_file: <N/A>",
+        "  traceback : Signal 9 (SIGKILL) received by PID 8",
+    ]
+    root = [
+        "[1]:",
+        "  time      : 1970-01-01_00:00:30",
+        "  host      : host",
+        "  rank      : 2 (local_rank: 0)",
+        "  exitcode  : 3 (pid: 99) ",
+        f"  error_file: {tmp_path / 'e'}",
+        "  traceback : one\n  two",
+    ]
+    head, cause = ["", edge, "train FAILED", line, "Failures:"], "Root Cause (first observed failure):"
+    failed = ChildFailedError("train", failures)
+    assert str(failed) == "\n".join([*head, *others, line, cause, *root, edge])
+    assert (failed.name, failed.failures) == ("train", failures)
+    alone = ChildFailedError("t" * 70, {0: _failure(tmp_path, 0)})
+    lines = str(alone).split("\n")
+    assert lines[1] == "=" * 77 and lines[5] == "  <NO_OTHER_FAILURES>" and lines[8] == "[0]:"
+    assert lines[12] == "  exitcode  : 0 (pid: 99) " and alone.format_msg("#", "~").split("\n")[1] == "#" * 77
+    with pytest.raises(AssertionError, match="there must be a failure"):
+        ChildFailedError("train", {})
+
+
+@pytest.mark.parametrize("message, shown", [
+    ({"message": "m", "extraInfo": {"py_callstack": "stack"}}, "stack"),
+    ({"message": "m", "extraInfo": {}}, "m"),
+    ({"message": "m"}, "m"),
+    ({}, "<N/A>"),
+    ("text", "text"),
+])  # fmt: skip
+def test_what_a_report_shows_of_a_message(tmp_path, message, shown):
+    failed = ChildFailedError("train", {0: _failure(tmp_path, content={"message": message}, name="e")})
+    assert f"  traceback : {shown}\n" in str(failed)
+
+
+def test_error_files_are_copied(error_file, tmp_path):
+    handler, worker = errors.get_error_handler(), tmp_path / "worker"
+    for content, code, expected in (
+        ({"message": {"message": "m"}}, 5, {"message": {"message": "m", "errorCode": 5}}),
+        ({"message": {"message": "m"}}, 0, {"message": {"message": "m"}}),
+        ({"message": "text"}, 5, {"message": "text"}),
+    ):
+        worker.write_text(json.dumps(content))
+        handler.dump_error_file(str(worker), code)
+        assert json.loads(error_file.read_text()) == expected
+    worker.write_text(json.dumps({"message": {}}))
+    handler.dump_error_file(str(worker))
+    assert json.loads(error_file.read_text()) == {"message": {}}
+    content = {"message": {}}
+    handler.override_error_code_in_rootcause_data(str(worker), content)
+    assert content == {"message": {"errorCode": 0}}
+
+
+def test_without_an_error_file_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.delenv("TORCHELASTIC_ERROR_FILE", raising=False)
+    worker = tmp_path / "worker"
+    worker.write_text('{"message": {}}')
+    errors.get_error_handler().dump_error_file(str(worker), 3)
+    with pytest.raises(KeyError):
+        record({}.__getitem__)(1)
+    failed = ChildFailedError("train", {0: _failure(tmp_path)})  # it has no error file that could be copied
+
+    def launcher():
+        raise failed
+
+    with pytest.raises(ChildFailedError):
+        record(launcher)()
+    assert [path.name for path in tmp_path.iterdir()] == [
+        "worker"
+    ] and worker.read_text() == '{"message": {}}'
+
+
+def test_a_crash_of_the_interpreter_shows_all_threads(monkeypatch):
+    given = []
+    monkeypatch.setattr(errors.faulthandler, "enable", lambda *a, all_threads=True: given.append(all_threads))
+
+    class Handler(errors.ErrorHandler):
+        def record_exception(self, e):
+            given.append(str(e))
+
+    def main(a, *, b):
+        raise ValueError(f"{a} {b}")
+
+    wrapped = record(main, Handler())
+    assert wrapped.__name__ == "main"
+    with pytest.raises(ValueError, match="1 2"):
+        wrapped(1, b=2)
+    assert given == [True, "1 2"]

@@ -115,6 +115,14 @@ def test_given_places_need_no_closing(store, clock):
     assert not store.check(["agents/none/0/closed"])
 
 
+def test_places_by_arrival_need_closing(store, clock):
+    """Even if the number of machines is fixed: another machine may take the place of one that is late."""
+    arrive(store, 0, 7)
+    clock.acts = [(1003.0, lambda: store.set("agents/none/0/closed", "2"))]
+    made = launcher(None, 2, 2).join()
+    assert (made.place, made.first_rank, made.world_size) == (1, 7, 9) and 1003 <= clock.now < 1003.2
+
+
 def test_too_few_machines(store, clock):
     with pytest.raises(RuntimeError, match=re.escape(
         "torchrun: waited 60 s (join_timeout), but only 1 of at least 2 machines have arrived"

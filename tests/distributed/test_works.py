@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 
 import pytest
 
 import msadapter as torch
-from msadapter.distributed import progress, signatures, watchdog, work
+from msadapter.distributed import point_to_point, progress, signatures, watchdog, work
 from msadapter.distributed.errors import DistBackendError
 from msadapter.distributed.store import HashStore
 
@@ -379,3 +380,48 @@ def test_sizes_are_not_what_differs_between_roots():
     one = signatures._Fields("REDUCE", torch.float32, 0, 7, 1, 3)
     assert signatures._hint(one, one._replace(root=2, same=4)) == ""
     assert signatures._hint(one, one._replace(same=4)) == " The sizes of the tensors differ."
+
+
+def test_what_follows_waits_for_the_thread_that_computes():
+    """Not only for the future that another thread has begun to compute."""
+    begun, end, order = threading.Event(), threading.Event(), []
+
+    def compute():
+        begun.set()
+        end.wait(20)
+        order.append("computed")
+        return 3
+
+    first = work._LazyFuture(compute, lambda: False)
+    thread = threading.Thread(target=first.wait)
+    thread.start()
+    begun.wait(20)
+    threading.Timer(0.1, end.set).start()
+    assert first.then(lambda future: order.append("then") or future.value() + 1).wait() == 4
+    thread.join(20)
+    assert order == ["computed", "then"]
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_messages_that_nobody_waits_for_are_polled_meanwhile(monkeypatch, own):
+    begun = []
+
+    class Message(work.Work):
+        def in_background(self):
+            begun.append(self)
+
+    group = SimpleNamespace(_backend=SimpleNamespace(recv=lambda *a: Message(), send=lambda *a: Message()))
+    monkeypatch.setattr(point_to_point, "not_in_group", lambda group, what: not own)
+    monkeypatch.setattr(point_to_point, "resolve", lambda group: group)
+    monkeypatch.setattr(point_to_point, "get_rank", lambda group: 0)
+    for start, named in (
+        (point_to_point.irecv, {"group_src": 1}),
+        (point_to_point.irecv, {}),
+        (point_to_point.isend, {"group_dst": 1}),
+    ):
+        made = start(torch.ones(1), group=group, **named)
+        assert begun == ([made] if own else []) and (made is None) != own
+        begun.clear()
+    if not own:
+        assert point_to_point.recv(torch.ones(1), group=group) == -1
+        assert point_to_point.send(torch.ones(1), group=group, group_dst=1) is None

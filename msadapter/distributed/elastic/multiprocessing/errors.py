@@ -30,8 +30,8 @@ class ErrorHandler:
         return os.environ.get("TORCHELASTIC_ERROR_FILE")
 
     def initialize(self) -> None:
-        """Called before the entry point. Enables a traceback if the interpreter crashes."""
-        faulthandler.enable(all_threads=True)
+        """Called before the entry point. Enables a traceback of all threads if the interpreter crashes."""
+        faulthandler.enable()
 
     def record_exception(self, e: BaseException) -> None:
         """Writes the exception, its traceback and the time as JSON to the error file, if there is one."""
@@ -98,11 +98,9 @@ class ProcessFailure:
 
     def signal_name(self) -> str:
         """The name of the signal that terminated the process."""
-        if self.exitcode >= 0:
-            return _NOT_AVAILABLE
         try:
             return signal.Signals(-self.exitcode).name
-        except ValueError:
+        except ValueError:  # a signal without a name, or an exit code
             return _NOT_AVAILABLE
 
     def timestamp_isoformat(self) -> str:
