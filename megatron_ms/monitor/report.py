@@ -14,6 +14,7 @@ from ..convert.steps import write_atomically
 from . import events, goodput, outputs
 
 NAME = "report.html"
+SIMULATED = "SIMULATED NPU: no time, speed or memory figure is one of a device"
 _PAGE = Path(__file__).with_name("report.html")
 _POINTS = 2000  # of a curve; of longer runs every n-th step is shown
 _RANKS = 16  # curves of single ranks
@@ -59,6 +60,7 @@ def _facts(records: Records, status: Mapping[str, Any], spent: goodput.Spent) ->
     found = {
         "state": str(status.get("state", "unknown")),
         "reason": str(status.get("reason", "")),
+        "device": SIMULATED if status.get("simulated") else "",
         "step": f"{last['iteration']} of {status.get('iterations', '?')}",
         "loss": _number(last["loss"]),
         "goodput": f"{100 * spent.goodput:.1f} % of {spent.total:.0f} s",

@@ -97,11 +97,13 @@ def _train(
     shared: Path | None = None,
 ) -> int:
     """Trains in a folder. shared: the folder of the run, if the one of this machine is in it (run.id)."""
+    from ..monitor.report import SIMULATED
     from . import folder as folders
     from . import megatron, runner
     from . import settings as checks
 
     made = _command(settings, shared or chosen.path, resumed and shared is None)
+    simulated = os.environ.get("MSADAPTER_SIMULATED_NPU") == "1"
     if arguments.print_command:
         sys.stdout.write(made.shell(Path.cwd()))
         return 0
@@ -116,12 +118,15 @@ def _train(
             f"{settings.name}: {settings.run.task} on {settings.run.world} processes in {_short(chosen.path)}",
             flush=True,
         )
+        if simulated:
+            print(f"  {SIMULATED}", flush=True)
         about = {
             "name": settings.name,
             "task": settings.run.task,
             "pid": os.getpid(),
             "processes": settings.run.world,
             "machines": settings.run.nodes,
+            "simulated": simulated,
         }
         code = runner.run(
             _starter(settings, shared or chosen.path, made),

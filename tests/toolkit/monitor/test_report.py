@@ -33,6 +33,8 @@ def test_the_page_shows_the_run_and_needs_no_network(tmp_path, monkeypatch) -> N
         "steps that count: 6 s", "steps that were computed again: 2 s", ">own time of each rank, s<", "default-src 'none'",
     ):  # fmt: skip
         assert part in text, part
+    assert "SIMULATED" not in text
+    assert report.write(tmp_path, "toy", {"simulated": True}) == page and "SIMULATED NPU" in page.read_text()
     assert "<script" not in text and not re.search(r'(?:src|href)="(?!#)', text)
 
 

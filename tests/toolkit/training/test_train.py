@@ -178,6 +178,14 @@ def test_a_disk_that_is_full(fake, monkeypatch, capsys) -> None:
     assert train() == 0
 
 
+def test_a_simulated_device_is_named(fake, monkeypatch, capsys) -> None:
+    assert train() == 0 and "SIMULATED" not in capsys.readouterr().out
+    monkeypatch.setenv("MSADAPTER_SIMULATED_NPU", "1")
+    assert train("name=other") == 0 and "SIMULATED NPU" in capsys.readouterr().out
+    (run,) = folders.runs(Path("runs"), "other")
+    assert run.status()["simulated"] is True
+
+
 def test_another_schedule_on_resuming(fake, capsys) -> None:
     assert "--override-opt_param-scheduler" in printed_words(capsys, "resume.schedule=new")
     assert "--use-checkpoint-opt_param-scheduler" in printed_words(capsys, "resume.schedule=old")
