@@ -331,12 +331,13 @@ from .amp import autocast  # noqa: E402, F401
 globals().update(amp.TORCH_NAMES)
 
 
-# Loaded at the first use: sparse tensors, and modes and classes with a __torch_dispatch__.
+# Loaded at the first use: sparse tensors, torch.jit.trace, and modes and classes with a __torch_dispatch__.
 _extensions.sparse_gradient.provide_from(f"{__name__}.sparse._embedding", "embedding")
 _extensions.sparse_conversion.provide_from(f"{__name__}.sparse", "CONVERSIONS")
 _extensions.operator_override.provide_from(f"{__name__}.utils._python_dispatch", "below")
 _extensions.vmap.provide_from(f"{__name__}._vmap_internals", "_vmap")
 _extensions.mutation_of_saved.provide_from(f"{__name__}.utils._mutation", "allow_mutation_on_saved_tensors")
+_extensions.jit_tracer.provide_from(f"{__name__}.fx._jit_trace", "traced")
 _extensions.dispatching_class.provide_from(f"{__name__}.utils._python_dispatch", "intercept")
 
 

@@ -149,6 +149,10 @@ symbolic_tracer = _point(
     "symbolic_tracer",
     "The class that records a pickled GraphModule again. By torch.fx.",
 )
+jit_tracer = _point(
+    "jit_tracer",
+    "The function that records a program while it runs on examples, for torch.jit.trace. By torch.fx.",
+)
 abort_communication = _point(
     "abort_communication",
     "Called with a reason by torch.npu.stop_device; collectives that this process waits for, and later ones, are errors. "

@@ -63,8 +63,11 @@ def _set_fwd_grad_enabled(enabled: bool) -> None:
     forward_ad._state.enabled = bool(enabled)
 
 
-def _get_tracing_state() -> None:
-    """Return None: no TorchScript trace is being recorded."""
+def _get_tracing_state():
+    """Return None, or while torch.jit.trace runs a program, something that is true."""
+    from ..jit import is_tracing
+
+    return True if is_tracing() else None
 
 
 def _get_mkldnn_enabled() -> bool:

@@ -1,8 +1,10 @@
-"""torch.jit: there is no TorchScript. Scripted functions and modules run as ordinary Python."""
+"""torch.jit: there is no TorchScript. What is scripted runs as ordinary Python; what is traced becomes a graph of torch.fx."""
 
+import builtins
 import warnings
 from contextlib import contextmanager
 
+from .._host import extensions
 from ..compiler._once import say_once
 
 __all__ = [
@@ -38,13 +40,14 @@ __all__ = [
     "wait",
 ]
 
+
 from typing import Final, NamedTuple  # noqa: E402
 
 from ._isinstance import is_instance as isinstance  # noqa: E402
 
 
 class TracerWarning(Warning):
-    """The warnings of PyTorch's tracer, so that programs can filter them. Nothing here shows one."""
+    """Warns that a trace may not hold for other inputs."""
 
     @staticmethod
     def ignore_lib_warnings() -> None:
@@ -53,11 +56,11 @@ class TracerWarning(Warning):
 
 
 class ScriptModule:
-    """A class for isinstance checks. There are no instances."""
+    """The class of traced modules, for isinstance checks."""
 
 
 class ScriptFunction:
-    """A class for isinstance checks. There are no instances."""
+    """The class of traced functions, for isinstance checks."""
 
 
 RecursiveScriptModule = TopLevelTracedModule = TracedModule = ScriptModule
@@ -66,8 +69,7 @@ RecursiveScriptModule = TopLevelTracedModule = TracedModule = ScriptModule
 def _note():
     say_once(
         "jit",
-        "torch.jit.script fuses functions of element-wise operators; everything else, and what torch.jit.trace is given, "
-        "stays as it is (docs/coverage.md)",
+        "torch.jit.script fuses functions of element-wise operators; everything else stays as it is (docs/coverage.md)",
     )
 
 
@@ -94,18 +96,48 @@ def _check_initialized(obj) -> None:
     )
 
 
-def trace(func=None, example_inputs=None, *args, **kwargs):
-    """Return the function or module itself, with one warning. It is not specialised to the example inputs."""
+def trace(
+    func=None, example_inputs=None, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5, strict=True,
+    _force_outplace=False, _module_class=None, _compilation_unit=None, example_kwarg_inputs=None, _store_inputs=True,
+):  # fmt: skip
+    """Run a function or module on examples, and return a graph of what it did, which can be called in its place.
+
+    The graph has the operators and the calls of torch.nn's modules, not TorchScript. Sizes may differ in later calls; a value that
+    decided a branch may not, and a TracerWarning says so. With ``check_trace``, the graph is compared with the program.
+    """
     if func is None:
-        return lambda f: trace(f, example_inputs, *args, **kwargs)
-    _note()
-    return func
+        return lambda f: trace(
+            f, example_inputs, optimize, check_trace, check_inputs, check_tolerance, strict
+        )
+    if builtins.isinstance(func, (ScriptModule, ScriptFunction)):
+        return func
+    if example_inputs is None and example_kwarg_inputs is None:
+        raise RuntimeError("torch.jit.trace needs example_inputs or example_kwarg_inputs")
+    options = {
+        "check": check_trace,
+        "check_inputs": check_inputs,
+        "tolerance": check_tolerance,
+        "strict": strict,
+    }
+    with _while_tracing():
+        return extensions.jit_tracer.value(func, example_inputs, example_kwarg_inputs, **options)
 
 
-def trace_module(mod, inputs, *args, **kwargs):
-    """Return the module itself, with one warning."""
-    _note()
-    return mod
+def trace_module(
+    mod, inputs, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5, strict=True,
+    _force_outplace=False, _module_class=None, _compilation_unit=None, example_inputs_is_kwarg=False, _store_inputs=True,
+):  # fmt: skip
+    """Do what ``trace`` does, with a dict of the examples of each method. Only ``forward`` is supported."""
+    if set(inputs) != {"forward"}:
+        raise NotImplementedError(
+            f"torch.jit.trace_module: only forward can be traced, not {sorted(set(inputs) - {'forward'})} (docs/coverage.md)"
+        )
+    own, named = (None, inputs["forward"]) if example_inputs_is_kwarg else (inputs["forward"], None)
+    if check_inputs is not None:
+        check_inputs = [one["forward"] for one in check_inputs]
+    return trace(
+        mod, own, optimize, check_trace, check_inputs, check_tolerance, strict, example_kwarg_inputs=named
+    )
 
 
 def script_if_tracing(fn):
@@ -131,7 +163,21 @@ def is_scripting() -> bool:
     return False
 
 
-is_tracing = is_scripting
+_tracing = [0]
+
+
+def is_tracing() -> bool:
+    """Return whether torch.jit.trace is running a program."""
+    return _tracing[0] > 0
+
+
+@contextmanager
+def _while_tracing():
+    _tracing[0] += 1
+    try:
+        yield
+    finally:
+        _tracing[0] -= 1
 
 
 def _overload(func):

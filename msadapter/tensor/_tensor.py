@@ -33,7 +33,7 @@ from .typed_storage import TypedStorage
 class _TensorMeta(type(Base)):
     def __instancecheck__(cls, instance):
         if cls is Tensor:
-            return issubclass(type(instance), Base)
+            return issubclass(type(instance), Base) or issubclass(instance.__class__, Base)
         return super().__instancecheck__(instance)
 
 
