@@ -3,7 +3,13 @@
 import pytest
 
 import msadapter as torch
-from msadapter.distributed.pipelining import PipelineStage, ScheduleZBVZeroBubble
+from msadapter.distributed.pipelining import (
+    PipelineStage,
+    ScheduleZBVZeroBubble,
+    SplitPoint,
+    pipe_split,
+    pipeline,
+)
 from msadapter.distributed.pipelining.microbatch import (
     TensorChunkSpec,
     merge_chunks,
@@ -13,8 +19,11 @@ from msadapter.distributed.pipelining.schedules import get_schedule_class
 from tests.distributed.pipelining_orders import SEVERAL, SINGLE, name_of, written
 from tests.distributed.ranks import checks_of, outcomes_of
 from tests.golden import store
+from tests.golden.suites import cases
+from tests.golden.verdict import check
 
 ORDERS = store.load("pipelining").cases
+CASES = cases("pipelining")
 CHECKS = checks_of("pipelining.py")
 
 
@@ -93,7 +102,7 @@ def test_microbatches():
 
 def test_refusals(world):
     with pytest.raises(
-        NotImplementedError, match=r"ScheduleZBVZeroBubble is not supported.*docs/coverage\.md"
+        NotImplementedError, match=r"ScheduleZBVZeroBubble: a backward pass.*docs/coverage\.md"
     ):
         ScheduleZBVZeroBubble([], 2)
     with pytest.raises(ValueError, match="Unknown schedule name 'foo'"):
@@ -109,3 +118,33 @@ def test_refusals(world):
         schedule.step(torch.ones(2, 1))
     with pytest.raises(ValueError, match="Expecting 2 arg_mbs but got 1"):
         schedule._step_microbatches([()])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_split(case):
+    check("pipelining", case, CASES[case], torch)
+
+
+def test_splits_of_a_policy():
+    """A policy puts the splits into the graph; a parameter of two stages is refused."""
+
+    def after_each_module(whole):
+        for node in list(whole.graph.nodes):
+            if node.op == "call_module":
+                with whole.graph.inserting_after(node):
+                    whole.graph.call_function(pipe_split)
+        return whole
+
+    layer = torch.nn.Linear(2, 2)
+    model, x = torch.nn.Sequential(layer, torch.nn.ReLU(), torch.nn.Linear(2, 2)), torch.ones(1, 2)
+    pipe = pipeline(model, (x,), split_policy=after_each_module)
+    assert [sorted(pipe.get_stage_module(i).state_dict()) for i in range(pipe.num_stages)] == [
+        ["0.bias", "0.weight"],
+        [],
+        ["2.bias", "2.weight"],
+    ]
+    assert torch.equal(pipe(x)[0], model(x))
+    with pytest.raises(NotImplementedError, match="the stages 0 and 1 both use 0, which is not supported"):
+        pipeline(
+            torch.nn.Sequential(layer, torch.nn.ReLU(), layer), (x,), split_spec={"1": SplitPoint.BEGINNING}
+        )

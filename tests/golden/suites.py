@@ -74,7 +74,7 @@ SUITES = {
     "optim_forms": _suite("optim.form_cases", packed=True),
     "out_forms": _suite("golden.make_out_forms"),
     "out_rules": _suite("golden.out_rules"),
-    "pipelining": _suite("distributed.pipelining_orders"),
+    "pipelining": _suite("distributed.pipelining_orders", "distributed.pipelining_cases"),
     "programs": _suite("golden.programs", packed=True),
     "programs_digests": _suite("golden.make_programs_digests", packed=True),
     "quantized": _suite("quantized.quantized_cases", packed=True),

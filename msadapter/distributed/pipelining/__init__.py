@@ -1,5 +1,6 @@
 """torch.distributed.pipelining: parts of a model on several ranks, which work on several microbatches at the same time."""
 
+from ._IR import Pipe, SplitPoint, pipe_split, pipeline
 from .schedules import (
     Schedule1F1B,
     ScheduleDualPipeV,
@@ -12,6 +13,7 @@ from .schedules import (
 from .stage import PipelineStage, build_stage
 
 __all__ = [
+    "Pipe",
     "PipelineStage",
     "Schedule1F1B",
     "ScheduleDualPipeV",
@@ -20,5 +22,8 @@ __all__ = [
     "ScheduleInterleavedZeroBubble",
     "ScheduleLoopedBFS",
     "ScheduleZBVZeroBubble",
+    "SplitPoint",
     "build_stage",
+    "pipe_split",
+    "pipeline",
 ]

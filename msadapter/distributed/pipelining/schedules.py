@@ -284,24 +284,34 @@ class ScheduleInterleaved1F1B(PipelineScheduleMulti):
         return order
 
 
-class _Refused:
+class ScheduleInterleavedZeroBubble:
+    """Not supported: raises NotImplementedError."""
+
     def __init__(self, *args, **kwargs):
         raise NotImplementedError(
-            f"torch.distributed.pipelining.{type(self).__name__} is not supported, because backward passes are not "
-            "split in two (docs/coverage.md)"
+            "torch.distributed.pipelining.ScheduleInterleavedZeroBubble: a backward pass in two parts "
+            "is not supported (docs/coverage.md)"
         )
 
 
-class ScheduleInterleavedZeroBubble(_Refused):
+class ScheduleZBVZeroBubble:
     """Not supported: raises NotImplementedError."""
 
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError(
+            "torch.distributed.pipelining.ScheduleZBVZeroBubble: a backward pass in two parts "
+            "is not supported (docs/coverage.md)"
+        )
 
-class ScheduleZBVZeroBubble(_Refused):
+
+class ScheduleDualPipeV:
     """Not supported: raises NotImplementedError."""
 
-
-class ScheduleDualPipeV(_Refused):
-    """Not supported: raises NotImplementedError."""
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError(
+            "torch.distributed.pipelining.ScheduleDualPipeV: a backward pass in two parts "
+            "is not supported (docs/coverage.md)"
+        )
 
 
 def get_schedule_class(schedule_name: str) -> type:

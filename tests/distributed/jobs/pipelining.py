@@ -12,6 +12,8 @@ from torch.distributed.pipelining import (
     ScheduleGPipe,
     ScheduleInterleaved1F1B,
     ScheduleLoopedBFS,
+    SplitPoint,
+    pipeline,
 )
 from torch.nn.parallel import DistributedDataParallel
 
@@ -192,6 +194,49 @@ def check_with_data_parallel(rank, size):
         schedule.step(*([halves[copy_of][0]] if at == 0 else []), target=halves[copy_of][1])
         for p, one, two in zip(wrapped.parameters(), *wanted, strict=True):
             assert torch.allclose(p.grad, (one + two) / 2, atol=1e-6)
+
+
+class Skipping(nn.Module):
+    """A model whose first result and whose second argument are used by the last stage too."""
+
+    def __init__(self, count):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.blocks = nn.ModuleList([nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(count)])
+
+    def forward(self, x, scale):
+        start = hidden = self.first(x)
+        for block in self.blocks:
+            hidden = block(hidden)
+        return self.last(hidden + start.view(x.shape[0], -1)) * scale
+
+
+def check_split_model(rank, size):
+    """Stages that pipeline() makes of one model, with values that pass stages which do not use them."""
+    torch.manual_seed(3)
+    model = Skipping(size - 1)
+    reference = copy.deepcopy(model)
+    x, y = batch()
+    scale = torch.linspace(0.5, 1.5, 16)[:, None]
+    spec = {f"blocks.{i}": SplitPoint.BEGINNING for i in range(size - 1)}
+    pipe = pipeline(model, (x[:2], scale[:2]), split_spec=spec)
+    assert pipe.num_stages == size
+    assert torch.allclose(pipe(x[:2], scale[:2])[0], reference(x[:2], scale[:2]))
+    stage = pipe.build_stage(rank, torch.device("cpu"))
+    schedule = Schedule1F1B(stage, MICROBATCHES, loss_fn=nn.functional.mse_loss)
+    losses = []
+    out = schedule.step(*([x, scale] if rank == 0 else []), target=y, losses=losses)
+    want = reference(x, scale)
+    loss = nn.functional.mse_loss(want, y)
+    loss.backward()
+    wanted = dict(reference.named_parameters())
+    own = dict(stage.submod.named_parameters())
+    assert own
+    for name, parameter in own.items():
+        assert torch.allclose(parameter.grad, wanted[name].grad, atol=1e-6), name
+    if rank == size - 1:
+        assert torch.allclose(out, want, atol=1e-6)
+        assert torch.allclose(torch.stack(losses).mean(), loss, atol=1e-6)
 
 
 def check_refusals(rank, size):
