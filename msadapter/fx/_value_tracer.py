@@ -40,13 +40,22 @@ def _holds(value, kinds) -> bool:
     return isinstance(value, (tuple, list)) and any(_holds(part, kinds) for part in value)
 
 
+# Methods and functions whose answers depend on no value; "is_..." are others. Those of the second list depend on sizes.
 _CONSTANT = (
     "dim",
     "ndimension",
     "element_size",
     "get_device",
     "type",
-)  # methods whose answers do not depend on sizes or values
+    "can_cast",
+    "promote_types",
+    "result_type",
+)
+_OF_SIZES = ("size", "stride", "numel", "nelement", "storage_offset", "getattr", "__len__")
+
+
+def _asks_no_value(name: str) -> bool:
+    return name in _CONSTANT or (name.startswith("is_") and name != "is_nonzero")
 
 
 class ValueProxy(Proxy):
@@ -68,7 +77,7 @@ class ValueProxy(Proxy):
             pairs = [(k, self[k]) for k in self._value]
             return lambda: pairs if name == "items" else [v for _, v in pairs]
         if inspect.isroutine(value):
-            if isinstance(self._value, Tensor) and (name in _CONSTANT or name.startswith("is_")):
+            if isinstance(self._value, Tensor) and _asks_no_value(name):
                 return value
 
             def method(*args, **kwargs):
@@ -86,10 +95,7 @@ class ValueProxy(Proxy):
         self.tracer.create_proxy("call_function", operator.setitem, (self, key, value), {})
 
     def _as(self, kind: type):
-        what = type(self._value).__name__
-        self.tracer.warn(
-            f"a {what} becomes a Python {kind.__name__}, which is a constant of the trace from here on"
-        )
+        self.tracer.decide(self._value, kind)
         return kind(self._value)
 
     def __bool__(self) -> bool:
@@ -174,6 +180,15 @@ class ValueTracer(Tracer):
         """Return whether a value may differ for other inputs, so that a proxy has to stand for it."""
         return _holds(value, self._kinds)
 
+    def decide(self, value, kind: type) -> None:
+        """Called where the program turns a traced value into a Python number."""
+        what = type(value).__name__
+        self.warn(f"a {what} becomes a Python {kind.__name__}, which is a constant of the trace from here on")
+
+    def placeholder_name(self, name: str) -> str:
+        """Return the name of an argument in the graph."""
+        return name
+
     def warn(self, text: str) -> None:
         """Warn that the trace may not hold for other inputs. Checks in this package's own modules say nothing about a program."""
         frame, level = sys._getframe(1), 2
@@ -223,17 +238,27 @@ class ValueTracer(Tracer):
         node.meta["val"] = value
         if self.follows(value) or kind == "call_module":
             return made
-        if value is not None:  # a question about dtype, layout or type, whose answer is a constant
+        if value is not None:
+            name = target if isinstance(target, str) else getattr(target, "__name__", "")
+            if not _asks_no_value(name) and name not in _OF_SIZES and _holds(args, Tensor):
+                self.decide(value, type(value))
             self.graph.erase_node(node)
         return value
 
     def create_arg(self, a):
-        return (
-            a.node if isinstance(a, Proxy) else super().create_arg(a)
-        )  # a proxy passes for a tensor or a parameter
+        if isinstance(a, Proxy):  # which passes for a tensor or a parameter
+            return a.node
+        if isinstance(a, nn.Parameter) and all(a is not held for held in self.root.parameters()):
+            name = f"_param_constant{sum(1 for _ in self.root.parameters())}"
+            self.root.register_parameter(name, a)
+        return super().create_arg(a)
 
     def call_module(self, m, forward, args, kwargs):
-        return forward(*args, **kwargs) if self.is_running else super().call_module(m, forward, args, kwargs)
+        if self.is_running or all(
+            m is not held for held in self.root.modules()
+        ):  # a module that a function calls
+            return forward(*args, **kwargs)
+        return super().call_module(m, forward, args, kwargs)
 
     def getattr(self, attr, attr_val, parameter_proxy_cache):
         if self.is_running or not isinstance(attr_val, Tensor) or isinstance(attr_val, Proxy):
@@ -252,6 +277,7 @@ class ValueTracer(Tracer):
         self.root = root if is_module else nn.Module()
         function = root.forward if is_module else root
         self.graph, self._attributes = Graph(tracer_cls=Tracer), {}
+        self.inputs_needing_gradients: list[bool] = []  # of each placeholder
         bound = inspect.signature(function).bind(*args, **kwargs)
         held = _state_of(self.root)
         try:
@@ -271,7 +297,8 @@ class ValueTracer(Tracer):
 
     def _examples(self, bound):
         def given(name, value):
-            made = self.create_proxy("placeholder", name, (), {})
+            made = self.create_proxy("placeholder", self.placeholder_name(name), (), {})
+            self.inputs_needing_gradients.append(isinstance(value, Tensor) and value.requires_grad)
             made.node.meta["val"] = pytree.tree_map_only(Tensor, _separate, value)
             return made if pytree.instances_in(value, Tensor) else value
 

@@ -43,3 +43,16 @@ def test_modules_are_as_before():
 @pytest.mark.parametrize("case", CASES)
 def test_case(case):
     check("fx", case, CASES[case], torch)
+
+
+def test_make_fx_refuses_what_it_cannot_do():
+    from msadapter.fx.experimental.proxy_tensor import make_fx
+
+    for options, name in (
+        ({"tracing_mode": "symbolic"}, "tracing_mode"),
+        ({"decomposition_table": {1: 2}}, "decomposition_table"),
+    ):
+        with pytest.raises(NotImplementedError, match=f"make_fx: {name}.*docs/coverage.md"):
+            make_fx(lambda x: x, **options)
+    with pytest.raises(TypeError, match="expected a Tensor, not ValueProxy"):
+        make_fx(torch.vmap(lambda v: v.sin()))(torch.ones(2, 2))

@@ -53,7 +53,7 @@ SUITES = {
     "files": _suite("golden.make_files"),
     "func": _suite("func.functional_cases", "func.func_cases"),
     "futures": _suite("futures.futures_cases"),
-    "fx": _suite("fx.fx_cases"),
+    "fx": _suite("fx.fx_cases", "fx.make_fx_cases"),
     "jit": _suite("jit.jit_cases"),
     "logging": _suite("logs.logging_cases"),
     "masked": _suite("masked.masked_cases"),

@@ -52,6 +52,12 @@ class _PipeTracer(ValueTracer):
             return False
         return super().is_leaf_module(m, module_qualified_name)
 
+    def decide(self, value, kind: type):
+        raise RuntimeError(
+            f"pipeline() cannot record a model that turns a tensor into a Python {kind.__name__}, as data-dependent control flow "
+            "does. Make a PipelineStage of each part by hand instead."
+        )
+
     def mark(self) -> None:
         """Begin a new stage at this place of the graph."""
         self.create_node("call_function", pipe_split, (), {})
