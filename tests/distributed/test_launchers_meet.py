@@ -61,6 +61,7 @@ def test_who_keeps_the_store(store):
     assert not launcher(
         None, host="192.0.2.1"
     ).keeps_store  # an address for documentation, which no machine has
+    assert launcher(None, 1, host="192.0.2.1").keeps_store  # nobody else could
     assert not meeting._is_local("192.0.2.1") and meeting._is_local("localhost")
 
 

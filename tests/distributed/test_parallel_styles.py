@@ -9,7 +9,7 @@ import msadapter.distributed.tensor.parallel as tp
 import msadapter.nn.functional as F
 from msadapter import nn
 from msadapter.distributed.device_mesh import init_device_mesh
-from msadapter.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+from msadapter.distributed.tensor import DTensor, Partial, Replicate, Shard, _api, distribute_tensor
 
 R, S0, S1 = Replicate(), Shard(0), Shard(1)
 
@@ -228,3 +228,18 @@ def test_losses_that_are_not_supported_on_sharded_classes(world):
     whole = distribute_tensor(TARGET, square, [R, R])
     found = F.cross_entropy(distribute_tensor(LOGITS, square, [S1, R]), whole)
     assert torch.allclose(found.full_tensor(), F.cross_entropy(LOGITS, TARGET))
+
+
+def test_whose_parameters_are_taken(world, monkeypatch):
+    """Those of the first process along the mesh, unless the program names another one, or says that all are equal."""
+    asked = []
+    same = _api._same_everywhere
+    monkeypatch.setattr(_api, "_same_everywhere", lambda t, mesh, src: asked.append(src) or same(t, mesh, 0))
+    tp.ColwiseParallel()._apply(nn.Linear(2, 2), world)
+    tp.parallelize_module(nn.Linear(2, 2), world, tp.RowwiseParallel())
+    assert asked == [0, 0, 0, 0]
+    asked.clear()
+    tp.parallelize_module(nn.Sequential(nn.Linear(2, 2)), world, {"0": tp.ColwiseParallel()}, src_data_rank=3)
+    assert asked == [3, 3]
+    tp.parallelize_module(nn.Linear(2, 2), world, tp.ColwiseParallel(), src_data_rank=None)
+    assert asked == [3, 3]

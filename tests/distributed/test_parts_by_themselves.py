@@ -331,6 +331,13 @@ def test_ranks_by_devices(monkeypatch):
     assert run._local_size("cpu") == 1
 
 
+def test_truth_of_msrun_options(capsys):
+    assert [msrun._truth(text) for text in ("True", "true", "FALSE")] == [True, True, False]
+    with pytest.raises(SystemExit):
+        msrun.get_args_parser().parse_args(["--join=maybe", "x.py"])
+    assert "argument --join: must be True or False, but got 'maybe'" in capsys.readouterr().err
+
+
 def test_jobs_of_msrun(tmp_path):
     def job(*words):
         return msrun.job_of(msrun.get_args_parser().parse_args([*words, "script.py", "--own", "3"]))

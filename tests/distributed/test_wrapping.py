@@ -296,3 +296,94 @@ def test_recomputation_by_a_policy():
     only = functools.partial(wrap.lambda_auto_wrap_policy, lambda_fn=lambda m: isinstance(m, nn.ReLU))
     recompute.apply_activation_checkpointing(root, auto_wrap_policy=only)
     assert isinstance(root[1][1], recompute.CheckpointWrapper) and isinstance(root[0], nn.Linear)
+
+
+def test_modules_that_policies_by_class_ignore():
+    root = model()
+    policy = wrap.ModuleWrapPolicy([nn.Linear, nn.ReLU])
+    found = policy._run_policy(root, {root[0], root[1][1]}, {"a": 1})
+    assert set(found) == {root[1][0], root[2][0]} and all(options == {"a": 1} for options in found.values())
+    assert len({id(options) for options in found.values()}) == 2  # each may be changed by itself
+    assert policy(root[0], False) and policy(root[1], True) and not policy(root[1], False)
+    assert "Linear" in repr(policy)
+    answers = {root[0]: True, root[1]: {"a": 2, "b": 3}, root[2]: {}}
+    custom = wrap.CustomPolicy(lambda m: answers.get(m, False))
+    found = custom._run_policy(root, {root[0]}, {"a": 1})
+    assert found == {root[1]: {"a": 2, "b": 3}, root[2]: {"a": 1}}
+    with pytest.raises(ValueError, match="should return False/True or a kwarg dict, but it returned 3"):
+        wrap.CustomPolicy(lambda m: 3)._run_policy(root, set(), {})
+
+
+def test_sizes_at_which_modules_are_wrapped():
+    policy, linear = wrap.size_based_auto_wrap_policy, nn.Linear(2, 2)
+    for numel, expected in ((10**8 - 1, False), (10**8, True)):
+        assert policy(linear, False, numel) is policy(linear, True, numel) is expected
+    heads, container = nn.MultiheadAttention(4, 2), nn.ModuleList()
+    for module, inside, itself in (
+        (heads, False, True),
+        (container, True, False),
+        (nn.ModuleDict(), True, False),
+    ):
+        assert (policy(module, True, 7, 7), policy(module, False, 7, 7)) == (inside, itself)
+    given = {"force_leaf_modules": {nn.Linear}, "exclude_wrap_modules": {nn.MultiheadAttention}}
+    for module, inside, itself in ((heads, True, False), (container, True, True), (linear, False, True)):
+        assert (policy(module, True, 7, 7, **given), policy(module, False, 7, 7, **given)) == (inside, itself)
+
+
+def test_a_module_in_two_places_is_replaced_once():
+    shared, seen = nn.ReLU(), []
+    tree = nn.Sequential(nn.Sequential(shared), nn.Sequential(shared))
+    wrap._post_order_apply(tree, lambda module: seen.append(module))
+    assert seen == [shared, tree[0], tree[1], tree]
+
+
+def test_the_root_is_not_wrapped_by_a_policy():
+    root = model()
+    choose = wrap._construct_wrap_fn(root, {root: {}, root[0]: {"a": 1}}, Wrapper)
+    assert choose(root) is None and choose(root[1]) is None and choose(root[0]).options == {"a": 1}
+
+
+def test_classes_without_mixed_precision_are_wrapped_too():
+    root = model()
+    options, chosen = {"mixed_precision": "bf16", "a": 1}, {root[0]: {"mixed_precision": "bf16", "a": 2}}
+    made = wrap._run_mixed_precision_override_policy(root, [nn.Linear], {root[2][0]}, options, chosen)
+    assert made is chosen and made == {
+        root[0]: {"mixed_precision": None, "a": 2},
+        root[1][0]: {"mixed_precision": None, "a": 1},
+    }
+    assert options["mixed_precision"] == "bf16"
+
+
+def test_wrapping_by_a_function():
+    def linears(module, recurse, nonwrapped_numel):
+        asked.append((type(module).__name__, recurse, nonwrapped_numel))
+        return recurse or isinstance(module, (nn.Linear, nn.Sequential))
+
+    asked, root = [], nn.Sequential(nn.Linear(1, 2), nn.Sequential(nn.Linear(2, 3), nn.PReLU()))
+    ignored = root[1][0].bias
+    made, count = wrap._recursive_wrap(root, linears, Wrapper, {root[1][1]}, {ignored}, a=1)
+    assert isinstance(made, Wrapper) and made.options == {"a": 1} and count == 4 + 6 + 1
+    assert isinstance(root[0], Wrapper) and isinstance(root[1], Wrapper)
+    assert isinstance(root[1].inner[0], Wrapper) and isinstance(root[1].inner[1], nn.PReLU)
+    assert asked == [
+        ("Sequential", True, 11),
+        ("Linear", True, 4),
+        ("Linear", False, 4),
+        ("Sequential", True, 7),
+        ("Linear", True, 6),
+        ("Linear", False, 6),
+        ("Sequential", False, 1),
+        ("Sequential", False, 0),
+    ]
+    plain = nn.Sequential(nn.Linear(1, 2))
+    made, count = wrap._recursive_wrap(plain, linears, Wrapper, set(), set(), only_wrap_children=True)
+    assert made is plain and count == 4 and isinstance(plain[0], Wrapper)
+    never = nn.Sequential(nn.Linear(1, 2))
+    made, count = wrap._recursive_wrap(never, lambda **k: False, Wrapper, set(), set())
+    assert made is never and count == 0 and isinstance(never[0], nn.Linear)
+    with pytest.raises(AssertionError, match="is already wrapped"):
+        wrap._recursive_wrap(plain, linears, Wrapper, set(), set())
+    wrap._recursive_wrap(plain, linears, Wrapper, {plain[0]}, set())
+    for policy, cls, said in ((None, Wrapper, "auto_wrap_policy"), (linears, None, "wrapper_cls")):
+        with pytest.raises(AssertionError, match=f"Must specify {said}"):
+            wrap._recursive_wrap(nn.ReLU(), policy, cls, set(), set())
