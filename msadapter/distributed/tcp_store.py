@@ -312,8 +312,12 @@ class TCPStore(Store):
         try:
             wire.send(connection, [name.encode(), *map(_bytes, arguments)])
             status, *result = wire.receive(connection)
-        except OSError as err:
+        except BaseException as err:
+            # a signal's handler may have raised it; the answer to this request must not be taken for that to the next
             self._local.pid = None
+            connection.close()
+            if not isinstance(err, OSError):
+                raise
             raise DistNetworkError(
                 f"the connection to the store at {self._host}:{self._port} was lost: {err}"
             ) from err

@@ -312,6 +312,26 @@ def test_many_silent_peers_do_not_keep_a_client_out(store, monkeypatch):
         assert len(served._server._waiting) <= tcp_store._WAITING
 
 
+@pytest.mark.parametrize("name", ["send", "receive"])
+def test_an_answer_that_nobody_has_read_is_not_taken_for_the_next(store, monkeypatch, name):
+    """As where a signal's handler raises an error in the middle of a request."""
+    served = store("correct")
+    served.set("key", "value")
+    done, main, interrupts = getattr(tcp_store.wire, name), threading.get_ident(), [KeyboardInterrupt]
+
+    def once(*given):
+        if threading.get_ident() != main or not interrupts:  # the server's threads use the same functions
+            return done(*given)
+        if name == "send":
+            done(*given)
+        raise interrupts.pop()
+
+    monkeypatch.setattr(tcp_store.wire, name, once)
+    with pytest.raises(KeyboardInterrupt):
+        served.check(["key"])
+    assert served.get("key") == b"value" and served.add("count", 3) == 3 and not served.check(["other"])
+
+
 def test_a_server_that_cannot_accept_tries_again_after_a_pause(monkeypatch):
     """As where no file descriptor is free. Without a pause, it would occupy a core."""
     steps = []
