@@ -9,13 +9,24 @@ import weakref
 
 from .._host.native import load
 from .._values import determinism
+from ..autograd.grad_mode import is_multithreading_enabled
 from ..ops._declare import namespaces
 from ..utils.weak import WeakIdKeyDictionary
 
 _C = load()
 _logged: set[str] = set()
 _current_graph_task_id = _C.current_graph_task_id
-_current_graph_task_execution_order = _C.current_graph_task_execution_order
+
+
+def _current_graph_task_execution_order() -> list:
+    """Return the nodes that the running backward pass will run, in their order."""
+    order = _C.current_graph_task_execution_order()
+    if is_multithreading_enabled():
+        raise RuntimeError(
+            "get_current_graph_task_execution_order expects the current backward to be executed with multithreading disabled, e.g. "
+            "by running:\n\nwith torch.autograd.set_multithreading_enabled(False):\n    ...\n"
+        )
+    return order
 
 
 def _get_privateuse1_backend_name() -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .._host.native import load
 from .function import Function
 
@@ -49,3 +51,23 @@ class _Undefined(Function):
     @staticmethod
     def backward(ctx, *grads):
         return (None,) * len(grads)
+
+
+class Resize(Function):
+    """Resize.apply(tensor, sizes): a contiguous tensor with other sizes and the same number of elements."""
+
+    @staticmethod
+    def forward(ctx, tensor, sizes):
+        count = math.prod(sizes)
+        if count != tensor.numel():
+            raise RuntimeError(
+                f"requested resize to {'x'.join(map(str, sizes))} ({count} elements in total), but the given tensor has a size of "
+                f"{'x'.join(map(str, tensor.shape))} ({tensor.numel()} elements). autograd's resize can only change the shape of a "
+                "given tensor, while preserving the number of elements. "
+            )
+        ctx.sizes = tensor.shape
+        return tensor.contiguous().view(sizes)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.contiguous().view(ctx.sizes), None

@@ -118,6 +118,13 @@ class _SingleLevelFunction:
     pass
 
 
+class _NodeClass:
+    """The class of the graph nodes of a Function, as an attribute of the Function's class."""
+
+    def __get__(self, instance, owner):
+        return _C.node_class(owner.__name__ + "Backward")
+
+
 class Function(FunctionCtx):
     """Base class of operations that a user defines.
 
@@ -126,6 +133,7 @@ class Function(FunctionCtx):
     """
 
     generate_vmap_rule = False
+    _backward_cls = _NodeClass()
 
     def __init__(self, *args, **kwargs):
         warnings.warn(

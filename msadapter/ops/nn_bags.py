@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from ._declare import composite, namespaces, t
 from ._functional import functional, without_grad
 
@@ -107,6 +109,13 @@ def embedding_bag(input, weight, offsets, max_norm, norm_type, scale_grad_by_fre
     Bags are the rows of a 2-dimensional ``input``, or parts of a 1-dimensional ``input`` that begin at
     ``offsets``. Entries equal to ``padding_idx`` do not count. An empty bag gives zeros.
     """
+    if str(weight.dtype) == "torch.int64" and input.is_floating_point():
+        warnings.warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is deprecated, "
+            "and should now be `embedding_bag(input, weight, ...)`.",
+            stacklevel=3,
+        )
+        input, weight = weight, input
     _check_bag(input, weight, offsets, mode, per_sample_weights, include_last_offset)
     if sparse and mode == "max":
         raise ValueError("max mode does not support sparse weights")

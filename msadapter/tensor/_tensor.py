@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from inspect import getattr_static
 
 import numpy as np
 
@@ -289,7 +290,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return sorted(
             n
             for n in set(dir(type(self))) | set(self.__dict__)
-            if not isinstance(getattr(type(self), n, None), Absent)
+            if not isinstance(getattr_static(type(self), n, None), Absent)
         )
 
     # ---------------------------------------------------------------- storage

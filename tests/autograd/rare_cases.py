@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 import warnings
 
@@ -229,3 +230,54 @@ def tensors_saved_for_forward(torch):
             x = forward_ad.make_dual(torch.tensor(2.0), torch.tensor(1.0))
             seen.append(forward_ad.unpack_dual(Product.apply(x, torch.tensor(5.0), kept)).tangent.detach())
     return seen
+
+
+def resized_by_a_function(torch):
+    resize = importlib.import_module(f"{torch.__name__}.autograd._functions").Resize
+    x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    y = resize.apply(x.t(), (6,))
+    y.backward(torch.arange(6.0))
+    return [y.detach(), x.grad, refusal(resize.apply, x, (4,))[0]]
+
+
+def node_class_of_a_function(torch):
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    y = Doubled.apply(torch.ones(2, requires_grad=True))
+    return [type(y.grad_fn) is Doubled._backward_cls, Doubled._backward_cls.__name__]
+
+
+def order_of_a_pass_with_threads(torch):
+    found = [refusal(torch._C._current_graph_task_execution_order)]
+    x = torch.ones(2, requires_grad=True).sin()
+    x.register_hook(lambda g: found.append(refusal(torch._C._current_graph_task_execution_order)[:2]))
+    with torch.autograd.set_multithreading_enabled(True):
+        x.sum().backward(retain_graph=True)
+    return found
+
+
+def attributes_that_dir_names_are_there(torch):
+    x = torch.ones(2, 2)
+    names = [name for name in dir(x) if name != "imag"]
+    return [name for name in names if not hasattr(x, name)]
+
+
+def bags_with_the_weight_first(torch):
+    weight = torch.arange(30.0).reshape(10, 3).requires_grad_()
+    ids, offsets = torch.tensor([1, 2, 4]), torch.tensor([0, 2])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        bags = torch.nn.functional.embedding_bag(weight, ids, offsets, mode="sum", sparse=True)
+    bags.sum().backward()
+    return [
+        bags.detach(),
+        weight.grad.to_dense(),
+        [str(w.message) for w in caught if w.category is UserWarning],
+    ]
