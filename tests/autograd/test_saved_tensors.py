@@ -89,3 +89,29 @@ def test_a_hook_sees_inputs_with_their_history():
     assert seen == [(True, True)] * 4
     z.sum().backward()
     assert x.grad.tolist() == [36.0, 144.0]
+
+
+@pytest.mark.parametrize(
+    ("function", "kept"),
+    [
+        (lambda x: torch.nn.functional.dropout(x, 0.5), [("torch.bool", (4, 6))]),
+        (lambda x: x.sort(1)[0], [("torch.int64", (4, 6))]),
+        (lambda x: x.max(1)[0], [("torch.int64", (4,))]),
+        (lambda x: x.topk(2, 1)[0], [("torch.int64", (4, 2))]),
+    ],
+)
+def test_only_the_results_that_the_backward_reads_are_kept(function, kept):
+    """The values of a dropout, for example, would otherwise live as long as the graph."""
+    x = torch.arange(24.0).reshape(4, 6).requires_grad_()
+    found = []
+
+    def pack(tensor):
+        found.append((str(tensor.dtype), tuple(tensor.shape)))
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        y = function(x)
+    assert found == kept
+    assert hasattr(y.grad_fn, "_saved_result1") and not hasattr(y.grad_fn, "_saved_result0")
+    y.sum().backward()
+    assert x.grad.shape == x.shape

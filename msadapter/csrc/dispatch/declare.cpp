@@ -90,7 +90,11 @@ void read_formula(PyObject *spec, Op *op) {
                     PyObject_IsTrue(PyTuple_GET_ITEM(t, 2)) == 1};
     f.needs.push_back(need);
     if (need.kind == Need::kParam && need.index == 0 && !need.shape_only) op->saves_self = true;
-    if (need.kind == Need::kResult) op->saves_result = true;
+    if (need.kind == Need::kResult) {
+      op->saves_result = true;
+      if (op->read_results.size() <= static_cast<size_t>(need.index)) op->read_results.resize(need.index + 1);
+      op->read_results[need.index] = true;
+    }
   });
   check(f.needs.size() <= kMaxNeeds, op->qualified, ": a gradient formula reads ", f.needs.size(),
         " arguments, at most ", kMaxNeeds, " are possible");

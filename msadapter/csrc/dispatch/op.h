@@ -95,6 +95,7 @@ struct Op {
   bool limited = false;  // some parameter has a limit
   std::vector<Formula> formulas;
   bool saves_self = false, saves_result = false, differentiable = false;
+  std::vector<bool> read_results;     // by number: whether a gradient reads this result
   PyObject *result_type = nullptr;    // namedtuple class, or null
   PyObject *keyword_names = nullptr;  // tuple of the keyword-only names (for python bodies)
   bool casts = false;                 // autocast has a policy for it on some device

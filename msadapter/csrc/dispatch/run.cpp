@@ -286,8 +286,9 @@ static void attach(const Op &op, const std::shared_ptr<OpNode> &node, const Tens
     node->add_output_metadata(results[i]);
     if (can_require_grad(results[i])) set_history(results[i], node, i);
   }
-  if (op.saves_result)
-    for (auto &r : results) node->results.emplace_back(r, true);
+  // The others, such as the values of a dropout, need not live until the backward.
+  for (size_t i = 0; i < std::min(results.size(), op.read_results.size()); ++i)
+    node->results.push_back(op.read_results[i] ? SavedTensor(results[i], true) : SavedTensor());
 }
 
 static Ref wrap_results(const Op &op, Results &r) {

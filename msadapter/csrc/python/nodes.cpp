@@ -424,7 +424,8 @@ Ref saved_by_name(OpNode *node, PyObject *name, bool raw) {
   const Py_ssize_t length = PyUnicode_GetLength(name);
   if (!node->op->saves_result || length < 6) return Ref();
   for (size_t i = 0; i < node->results.size(); ++i) {
-    const std::string own = node->results.size() == 1 ? "result" : text("result", static_cast<int64_t>(i));
+    if (!node->op->read_results[i]) continue;
+    const std::string own = node->output_size() == 1 ? "result" : text("result", static_cast<int64_t>(i));
     if (PyUnicode_CompareWithASCIIString(name, own.c_str()) == 0) return saved_value(node, &node->results[i], raw);
   }
   return Ref();
