@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _ADVICE = "for a version of upstream with another source, monitor.watch: false trains without monitoring and manifests"
 # module, function, method of Watch, why, sha256 of the source in core_v0.12.1 and in core_v0.16.1, or in MindSpeed-LLM 2.3.0 and
-# in 26.1.0
+# in 26.1.0 (one, if it is the same in both or in 26.1.0 alone)
 PLACES = (
     (
         "megatron.training.training",
@@ -59,6 +59,20 @@ PLACES = (
         "bd792dd7858199c4fd64022da61d8dead72744d8cec8da2abae0e0b90db8a354",
         "9365338558412ba46e3f2ed327617411f7a0dfd9cb4b915d3e691461bc280cf3",
     ),
+    (
+        "mindspeed.core.pipeline_parallel.dualpipev.dualpipev_chunks",
+        "train_step",
+        "step",
+        "measures a step of DualPipeV, which replaces Megatron's train_step",
+        "8a6fde02522b02d500afbd2f5e9fb0a986d84597f1b50580b9f4327ec584bfcb",
+    ),
+    (
+        "mindspeed_llm.core.layerwise_disaggregated_training.training",
+        "train_step",
+        "step",
+        "measures a step of a model that is divided by layers, which replaces Megatron's train_step",
+        "af7949f014e45c8d1e1b79deb08a1d274de4d700ce960f96be480e6b8fa8bc23",
+    ),
 )
 
 
@@ -66,7 +80,7 @@ def install(watch: Watch) -> None:
     """Arranges that the functions are wrapped with the methods of `watch`. Called before upstream is imported."""
     install_patches(
         RuntimePatch(
-            id=f"watch-{name}",
+            id=f"watch-{module}-{name}",
             module=module,
             attribute=name,
             reason=f"{why}; upstream has no extension point there; {_ADVICE}",

@@ -57,6 +57,10 @@ class Settings:
         return cls(**content | places | {"parameters": tuple(content["parameters"])})
 
 
+class Unobserved(Exception):
+    """Steps were done by a function that is not observed, so no setting of monitoring, health and memory had an effect."""
+
+
 class TooManySkips(SystemExit):
     """So many steps in a row were over the threshold that the training is stopped."""
 
@@ -100,7 +104,9 @@ class Watch:
 
     # -- upstream's functions -------------------------------------------------------------------------------
     def save(self, original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        return self.saving.save(original, *arguments, **named)
+        result = self.saving.save(original, *arguments, **named)
+        self._must_have_seen_steps()
+        return result
 
     def load(self, original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         result = self.saving.load(original, *arguments, **named)
@@ -150,6 +156,20 @@ class Watch:
         self._beat(lambda heart: heart.done())
         self._stop_if_too_many()
         return result
+
+    def _must_have_seen_steps(self) -> None:
+        """Raises Unobserved at the first checkpoint, which is whole, if upstream has trained with a function of its own."""
+        from megatron.training import get_args
+
+        arguments = get_args()
+        done = getattr(arguments, "curr_iteration", None) or 0
+        if self.named is None and done > arguments.iteration:
+            text = (
+                "a feature of upstream has replaced train_step by a function that is not observed: leave the feature out, or "
+                "set monitor.watch: false to train without monitoring, health and checkpoints in memory"
+            )
+            self._beat(lambda heart: heart.reason("unobserved", text, final=True))
+            raise Unobserved(text)
 
     # -- inside of a step -----------------------------------------------------------------------------------
     def _begin(self, model: Any, optimizer: Any) -> None:

@@ -13,28 +13,29 @@ from typing import Any
 
 import yaml
 
+from megatron_ms import commands
+from megatron_ms.models.prove_megatron import make_tokenizer
 from megatron_ms.monitor import events, outputs
 from megatron_ms.recovery import manifest, memory
 from megatron_ms.training import folder as folders
+from megatron_ms.upstream import trees
 from tests.distributed.ranks import left
 from tests.megatron import lm_checkout as tools
 
 INJECTOR = Path(__file__).with_name("faults")
 ITERATIONS, INTERVAL = 12, 4
 PATIENCE = 900  # seconds after which a run is given up; many times what it takes
-_TOY: dict[str, Any] = {
-    "name": "toy",
-    "dataset": {"mock": True, "sequence_length": 32},
-    "model": {"num_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "vocab_size": 4096},
+_SCHEDULE: dict[str, Any] = {
     "train": {"iterations": ITERATIONS, "global_batch": 4, "lr": 1e-3},
     "save": {"interval": INTERVAL},
     "recovery": {"restarts": 2, "backoff": 0.1},
 }
-
-
-def toy_settings(name: str, run: dict[str, Any]) -> dict[str, Any]:
-    """The configuration of the toy model."""
-    return {**_TOY, "name": name, "run": run}
+_SIZES: dict[str, Any] = {"num_layers": 2, "hidden_size": 32, "num_attention_heads": 4}
+# MindSpeed-LLM has no random data, and its recipe no dropout.
+_QWEN: dict[str, Any] = {
+    "ffn_hidden_size": 64, "num_query_groups": 2, "vocab_size": 256, "max_position_embeddings": 64,
+    "hidden_dropout": 0.1, "attention_dropout": 0.1,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -68,11 +69,28 @@ class Run:
 
 
 class Toy:
-    """A folder with the configuration of a toy model on two ranks."""
+    """A folder with the configuration of a toy model on two ranks. tree: a checkout of Megatron-LM."""
 
     def __init__(self, folder: Path, tree: Path) -> None:
         self.folder, self.tree = folder, tree
         folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def megatron(self) -> Path:
+        """The tree of Megatron-LM, into which faults are injected."""
+        return self.tree
+
+    def settings(self, name: str, **run: Any) -> dict[str, Any]:
+        """The configuration. run: further settings of the section of this name."""
+        model = {**_SIZES, "vocab_size": 4096}
+        run |= {"trees": [str(self.tree)], "folder": str(self.folder)}
+        return {
+            "name": name,
+            "run": run,
+            "model": model,
+            "dataset": {"mock": True, "sequence_length": 32},
+            **_SCHEDULE,
+        }
 
     def run(
         self,
@@ -83,9 +101,7 @@ class Toy:
         patience: float = PATIENCE,
     ) -> Run:
         """Trains with KEY=VALUE and a fault. A second run of the same name begins in another folder."""
-        content = toy_settings(
-            name, {"trees": [str(self.tree)], "processes": processes, "folder": str(self.folder)}
-        )
+        content = self.settings(name, processes=processes)
         place = self.folder / f"{name}.yaml"
         place.write_text(yaml.safe_dump(content))
         mark = f"fault-{os.getpid()}-{time.monotonic_ns()}"
@@ -114,9 +130,49 @@ class Toy:
             return clean
         marks = self.folder / f"marks-{name}"
         marks.mkdir(exist_ok=True)
-        whole = {"tree": str(self.tree), "marks": str(marks), "rank": 1, "iteration": 7, **fault}
+        whole = {"tree": str(self.megatron), "marks": str(marks), "rank": 1, "iteration": 7, **fault}
         paths = [str(INJECTOR), *filter(None, [os.environ.get("PYTHONPATH")])]
         return clean | {"FAULT": json.dumps(whole), "PYTHONPATH": os.pathsep.join(paths)}
+
+
+class LlmToy(Toy):
+    """The same with MindSpeed-LLM's programs and Qwen2.5's architecture. tree: the folder that `auto_convert.sh llm` wrote."""
+
+    def __init__(self, folder: Path, tree: Path) -> None:
+        super().__init__(folder, tree)
+        rows = [" ".join(str(3 + (start + 5 * step) % 200) for step in range(64)) for start in range(40)]
+        (folder / "rows.jsonl").write_text("".join(json.dumps({"text": row}) + "\n" for row in rows))
+        make_tokenizer(folder / "model", _QWEN["vocab_size"])
+        place = folder / "data.yaml"
+        place.write_text(yaml.safe_dump(self.settings("data", processes=1)))
+        assert commands.main(["data", str(place)]) == 0
+
+    @property
+    def megatron(self) -> Path:
+        return self.tree / trees.MEGATRON
+
+    def settings(self, name: str, **run: Any) -> dict[str, Any]:
+        run |= {"trees": str(self.tree), "folder": str(self.folder), "device": "npu"}
+        names = {"sources": "rows.jsonl", "tokenizer": "model", "output": "texts"}
+        return {
+            "recipe": "qwen2.5-0.5b",
+            "name": name,
+            "run": run,
+            "model": {**_SIZES, **_QWEN},
+            "data": {key: str(self.folder / value) for key, value in names.items()},
+            "dataset": {"sequence_length": 32},
+            **_SCHEDULE,
+        }
+
+
+def is_llm(tree: Path) -> bool:
+    """True for a folder that `auto_convert.sh llm` wrote."""
+    return (tree / trees.LLM).is_dir()
+
+
+def toy_of(folder: Path, tree: Path) -> Toy:
+    """A toy for the programs of a tree."""
+    return (LlmToy if is_llm(tree) else Toy)(folder, tree)
 
 
 def _remaining(mark: str) -> list[str]:

@@ -17,7 +17,7 @@ from megatron_ms.monitor import events, outputs
 from megatron_ms.recovery import memory
 from tests.distributed.ranks import left
 from tests.megatron import lm_checkout as tools
-from tests.megatron.faulty_runs import PATIENCE, Run, Toy, toy_settings
+from tests.megatron.faulty_runs import PATIENCE, Run, Toy
 from tests.ports import free_port
 
 
@@ -57,9 +57,8 @@ class Machines:
     def start(self, number: int, *words: str) -> None:
         """Starts the toolkit on a machine."""
         place = self.toy.folder / f"{self.name}.yaml"
-        run = {"trees": [str(self.toy.tree)], "processes": 1, "folder": str(self.toy.folder)}
-        run |= {"nodes": self.count, "port": self.port, "id": "together"}
-        place.write_text(yaml.safe_dump(toy_settings(self.name, run)))
+        run = {"processes": 1, "nodes": self.count, "port": self.port, "id": "together"}
+        place.write_text(yaml.safe_dump(self.toy.settings(self.name, **run)))
         mark = f"machine-{os.getpid()}-{number}-{time.monotonic_ns()}"
         clean = {
             key: value for key, value in os.environ.items() if key not in ("RANK", "WORLD_SIZE", "FAULT")

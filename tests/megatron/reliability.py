@@ -1,9 +1,10 @@
-"""The fault suite: injects each fault into a training of Megatron-LM and writes docs/reliability.md.
+"""The fault suite: injects each fault into a training of Megatron-LM or MindSpeed-LLM and writes docs/reliability.md.
 
-    python -m tests.megatron.reliability MEGATRON_LM [NAME ...]
+    python -m tests.megatron.reliability TREE [NAME ...]
 
-MEGATRON_LM is a checkout of core_v0.12.1. With names, only these faults are run, and the other lines of the page stay. A fault that
-did not show what it must loses its line, and the exit code is 1.
+TREE is a checkout of Megatron-LM core_v0.12.1, or the folder that `auto_convert.sh llm` wrote, whose lines are in a table of their
+own. With names, only these faults are run, and the other lines of the page stay. A fault that did not show what it must loses its
+line, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 
 from megatron_ms.recovery import manifest
 from tests.megatron import lm_checkout as tools
-from tests.megatron.faulty_runs import INJECTOR, INTERVAL, ITERATIONS, Run, Toy, whole_checkpoints
+from tests.megatron.faulty_runs import INJECTOR, INTERVAL, ITERATIONS, Run, is_llm, toy_of, whole_checkpoints
 from tests.megatron.growth import NAMES, Growth
 from tests.megatron.machines import Machines
 
@@ -56,7 +57,7 @@ class Suite:
     """Runs faults. The run without a fault is computed once."""
 
     def __init__(self, folder: Path, tree: Path) -> None:
-        self.toy = Toy(folder, tree)
+        self.toy = toy_of(folder, tree)
         self._bases: dict[tuple[str, ...], Run] = {}
 
     def base(self, *words: str) -> Run:
@@ -128,9 +129,10 @@ def slow(suite: Suite) -> Row:
     return Row(1, 0, None, named[0])
 
 
-def large_once(suite: Suite) -> Row:
-    words = ("health.skip_norm=100", "monitor.weights=true", "monitor.parameters=[.]")
-    run = suite.run("large", *words, place="all-reduce", what="large")
+def large_once(suite: Suite, *words: str) -> Row:
+    name = f"large-{len(words)}"
+    words += ("health.skip_norm=100", "monitor.weights=true", "monitor.parameters=[.]")
+    run = suite.run(name, *words, place="all-reduce", what="large")
     must(
         run.code == 0 and run.records[ITERATIONS]["skipped"] == 1 and len(run.told("skip")) == 1,
         run.output[-3000:],
@@ -145,6 +147,20 @@ def large_often(suite: Suite) -> Row:
     run = suite.run("often", *words, place="all-reduce", what="large", steps=9, times=9)
     must(run.code == 3 and max(run.records) == 9, run.output[-3000:])
     return Row(3, 0, None, "exit code 3; " + run.told("end")[0])
+
+
+def spike(suite: Suite) -> Row:
+    """The checkpoint after a spike is unhealthy, and a run goes on from the one before."""
+    first = suite.run(
+        "spike", "health.spike=3", "health.window=4", place="all-reduce", what="large", iteration=11
+    )
+    must(first.code == 0 and len(first.told("spike")) == 2, str(first.told("spike")))
+    must(whole_checkpoints(first) == [4, 8], str(whole_checkpoints(first)))
+    second = suite.run("spike", "--resume")
+    refused = second.told("refused")
+    must(len(refused) == 1 and "it is unhealthy: gradient norm" in refused[0], str(refused))
+    must(second.code == 0 and second.curve() == suite.base().curve(), second.output[-3000:])
+    return Row(1, second.lost(), None, f"{refused[0]}; curve equal bit for bit")
 
 
 def nan(suite: Suite) -> Row:
@@ -312,6 +328,7 @@ FAULTS = {
     "slow": Fault("a rank at least twice as slow", slow),
     "large": Fault("gradient x 1e6 on one rank, once", large_once),
     "often": Fault("gradient x 1e6 on one rank, at each step", large_often),
+    "spike": Fault("gradient x 1e6 on one rank, and the checkpoint after it", spike),
     "nan": Fault("NaN on one rank", nan),
     "flip": Fault("a bit of the newest checkpoint is wrong", bad(flip, "has another content")),
     "cut": Fault("the newest checkpoint is truncated", bad(cut, " bytes")),
@@ -325,22 +342,31 @@ FAULTS = {
     "flat": Fault("no fault: steps with all of monitoring, health and checkpoints in memory", flat),
 }  # fmt: skip
 
+_COLUMNS = """\
+| fault | count | lost | recovery | seen |
+|---|---|---|---|---|
+"""
 _HEAD = f"""\
 # Injected faults
 
-`python -m tests.megatron.reliability MEGATRON_LM` injects these faults into trainings of an unmodified Megatron-LM (core_v0.12.1)
-by `megatron_ms train`, and writes this page. The model is a toy on two CPU ranks with {ITERATIONS} steps, dropout, and a checkpoint
-after every {INTERVAL} steps; faults are in step 7 or 8. The injection is in `tests/megatron/faults`. Each row was checked: the run
-ended as it must, and neither processes nor checkpoints in memory were left. Curves are losses and gradient norms in all digits,
-compared with those of an uninterrupted run. A fault without a line has not been run to its end.
-[What the toolkit does](toolkit_recovery.md) has its own page.
+`python -m tests.megatron.reliability TREE` injects these faults into trainings by `megatron_ms train`, and writes this page. TREE
+is a checkout of an unmodified Megatron-LM (core_v0.12.1), or the folder that `auto_convert.sh llm` wrote. The model is a toy on two
+CPU ranks with {ITERATIONS} steps, dropout, and a checkpoint after every {INTERVAL} steps; faults are in step 7 or 8. The
+injection is in `tests/megatron/faults`. Each row was checked: the run ended as it must, and neither processes nor checkpoints in
+memory were left. Curves are losses and gradient norms in all digits, compared with those of an uninterrupted run. A fault without
+a line has not been run to its end. [What the toolkit does](toolkit_recovery.md) has its own page.
 
 "Lost" are finished steps that were computed again. "Recovery" is the time from the failure to the first step after it, almost all
 of which is the start of Python and upstream on two cores. The line without a fault compares the second tenth of its steps with the
 last tenth: resident memory may grow by {MOST_GROWTH[0]:.0%}, open files and threads not at all.
 
-| fault | count | lost | recovery | seen |
-|---|---|---|---|---|
+"""
+_LLM_HEAD = """
+## With MindSpeed-LLM
+
+The same with the programs of MindSpeed-LLM 26.1.0 and a toy of Qwen2.5. Kills in the middle of a save do not depend on upstream, so
+they are above alone. Its own flags for recovery have [a section](toolkit_recovery.md#mindspeeds-own-recovery).
+
 """
 
 
@@ -350,19 +376,35 @@ def line(fault: Fault, row: Row) -> str:
     return f"| {fault.what} | {row.count:,} | {lost} | {recovery} | {row.seen.replace('|', ' ')} |"
 
 
-def merged(old: str, rows: dict[str, str | None]) -> str:
-    """The page with new lines. Faults without a new line keep their old one; None removes it."""
-    lines = {one.split(" | ")[0].removeprefix("| "): one for one in old.splitlines() if one.startswith("| ")}
+def merged(old: str, rows: dict[str, str | None], llm: bool = False) -> str:
+    """The page with new lines of one of the tables. Faults without a new line keep their old one; None removes it.
+
+    llm: the lines are those of MindSpeed-LLM.
+    """
+    tables = [_lines(part) for part in (*old.split(_LLM_HEAD.strip().partition("\n")[0]), "")[:2]]
     for name, text in rows.items():
-        lines[FAULTS[name].what] = text or ""
-    return _HEAD + "".join(f"{found}\n" for fault in FAULTS.values() if (found := lines.get(fault.what)))
+        tables[llm][FAULTS[name].what] = text or ""
+    found = [
+        "".join(f"{table[one.what]}\n" for one in FAULTS.values() if table.get(one.what)) for table in tables
+    ]
+    return "".join(
+        head + _COLUMNS + text for head, text in zip((_HEAD, _LLM_HEAD), found, strict=True) if text
+    )
+
+
+def _lines(table: str) -> dict[str, str]:
+    """The lines of a table by their faults."""
+    return {one.split(" | ")[0].removeprefix("| "): one for one in table.splitlines() if one.startswith("| ")}
 
 
 def main() -> int:
     rows: dict[str, str | None] = {}
+    tree = Path(sys.argv[1]).absolute()
+    llm = is_llm(tree)
     with tempfile.TemporaryDirectory(prefix="reliability-") as folder:
-        suite = Suite(Path(folder) / "runs", tools.scratch_copy(Path(sys.argv[1]), Path(folder)))
-        for name in sys.argv[2:] or FAULTS:
+        place = tree if llm else tools.scratch_copy(tree, Path(folder))
+        suite = Suite(Path(folder) / "runs", place)
+        for name in sys.argv[2:] or (one for one in FAULTS if not (llm and one.startswith("cuts-"))):
             try:
                 rows[name] = line(FAULTS[name], FAULTS[name].check(suite))
                 print(rows[name], flush=True)
@@ -370,7 +412,7 @@ def main() -> int:
                 rows[name] = None
                 print(f"{name}: MISSING: {missing}", flush=True)
             old = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
-            PAGE.write_text(merged(old, rows), encoding="utf-8")
+            PAGE.write_text(merged(old, rows, llm), encoding="utf-8")
     return int(None in rows.values())
 
 

@@ -58,6 +58,7 @@ def test_norms_of_all_parameters_are_the_gradient_norm(suite, words) -> None:
         "monitor.parameters=['.']",
         "monitor.weights=true",
         "monitor.optimizer=true",
+        "monitor.peak_tflops=0.001",
         "train.iterations=2",
     )
     run = suite.toy.run(*words, *every, name="norms")
@@ -73,6 +74,12 @@ def test_norms_of_all_parameters_are_the_gradient_norm(suite, words) -> None:
             assert norms[0] == norms[1]
             squares = sum(norm**2 for norm in norms[0].values())
         assert squares**0.5 == pytest.approx(record["grad norm"], rel=1e-4)
+        assert record["mfu"] == pytest.approx(record["tflops"] / 0.001) and record["tflops"] > 0
+    if "parallel.tensor=2" not in words:
+        # The first average of gradients is a tenth of the clipped ones; ranks have the whole, or parts of it.
+        own = [rank["state"]["exp_avg"] for rank in run.records[1]["ranks"]]
+        squares = sum(norm**2 for norm in own) / (1 if words else len(own))
+        assert squares**0.5 == pytest.approx(0.1 * min(run.records[1]["grad norm"], 1.0), rel=1e-3)
 
 
 def _whole(name: str, norms: list[float]) -> float:

@@ -16,9 +16,9 @@ from pathlib import Path
 
 PLACES = {
     "forward": (
-        "megatron/core/models/gpt/gpt_model.py",
-        "megatron.core.models.gpt.gpt_model",
-        "GPTModel.forward",
+        "megatron/core/distributed/data_parallel_base.py",
+        "megatron.core.distributed.data_parallel_base",
+        "_BaseDataParallel.forward",
     ),
     "layer": (
         "megatron/core/tensor_parallel/layers.py",

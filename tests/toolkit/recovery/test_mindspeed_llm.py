@@ -1,4 +1,4 @@
-"""Recovery over MindSpeed-LLM's own programs, whose functions replace Megatron's: a killed rank and a damaged checkpoint."""
+"""Recovery over MindSpeed-LLM's own programs, whose functions replace Megatron's. The whole table is made by reliability.py."""
 
 from __future__ import annotations
 
@@ -16,11 +16,35 @@ from megatron_ms import commands
 from megatron_ms.models.prove_megatron import make
 from megatron_ms.models.toys import TOYS
 from megatron_ms.training import folder as folders
+from tests.megatron import reliability
 from tests.toolkit.llm import laid_out
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("transformers", reason="needs the extra hf")
 TOY, STEPS = TOYS["Qwen2.5"], 12
+# A schedule whose train_step replaces Megatron's.
+DUALPIPEV = (
+    "parallel.pipeline=2",
+    "parallel.schedules_method=dualpipev",
+    "model.num_layers=4",
+    "model.untie_embeddings_and_output_weights=true",
+)
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory) -> reliability.Suite:
+    return reliability.Suite(tmp_path_factory.mktemp("faults"), laid_out())
+
+
+@pytest.mark.parametrize("name", ["memory", "nan", "SIGTERM"])
+def test_a_part_of_the_table(suite, name) -> None:
+    reliability.FAULTS[name].check(suite)
+
+
+@pytest.mark.parametrize("words", [(), DUALPIPEV], ids=["Megatron's step", "DualPipeV's step"])
+def test_a_gradient_that_is_too_large_changes_no_parameter(suite, words) -> None:
+    """With upstream's own function for a step too, which has to be observed as well."""
+    reliability.large_once(suite, *words)
 
 
 def losses(name: str) -> dict[int, float]:
