@@ -56,3 +56,39 @@ def test_make_fx_refuses_what_it_cannot_do():
             make_fx(lambda x: x, **options)
     with pytest.raises(TypeError, match="expected a Tensor, not ValueProxy"):
         make_fx(torch.vmap(lambda v: v.sin()))(torch.ones(2, 2))
+
+
+def test_values_that_leave_a_trace_are_noticed():
+    """A number that is no tensor becomes a constant: with a warning, or not at all."""
+    from msadapter.distributed.pipelining import pipeline
+    from msadapter.jit import TracerWarning
+
+    def through_numpy(x):
+        return x * float(x.detach().numpy().sum())
+
+    with pytest.warns(TracerWarning, match="a ndarray becomes a Python ndarray"):
+        torch.jit.trace(through_numpy, torch.ones(2))
+
+    class Branch(torch.nn.Module):
+        def forward(self, x):
+            return x + 1 if x.sum() > 0 else x
+
+    with pytest.raises(RuntimeError, match="turns a tensor into a Python bool"):
+        pipeline(Branch(), (torch.ones(2),))
+
+
+def test_a_module_that_keeps_a_traced_tensor_is_refused_and_left_as_it_was():
+    class Keeps(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("total", torch.zeros(2))
+
+        def forward(self, x):
+            self.total = self.total + x
+            return self.total
+
+    module = Keeps()
+    with pytest.raises(NotImplementedError, match="forward assigns a traced tensor to total"):
+        torch.jit.trace(module, torch.ones(2))
+    assert type(module.total) is torch.Tensor
+    assert module.total.tolist() == [0.0, 0.0]
