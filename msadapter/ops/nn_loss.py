@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from .._host.accelerator import on_host
 from ._declare import _C, Refused, composite, op, raw, t
 from .nn_norm import gradients_of, recording
 
@@ -531,7 +532,11 @@ def cross_entropy(input, target, weight, size_average, ignore_index, reduce, red
     elif input.dim() > 2:
         input = input.movedim(1, -1).reshape(-1, input.shape[1])
         target = target.reshape(-1)
-    loss = t._cross_entropy(input, target, weight, _CODES[reduction], ignore_index, label_smoothing)[0]
+    options = (weight, _CODES[reduction], ignore_index, label_smoothing)
+    if label_smoothing and _C.device_tag(input) != 0 and not on_host():
+        loss = _smoothed_reference(input, target, *options)  # MindSpore's kernel has no gradient on an NPU
+    else:
+        loss = t._cross_entropy(input, target, *options)[0]
     return loss.reshape(shape) if reduction == "none" else loss
 
 

@@ -62,7 +62,7 @@ def run(*command, cwd, **settings):
 @pytest.mark.slow
 def test_programs(home, tmp_path):
     seen = run(JOBS / "torch_device.py", cwd=tmp_path)
-    assert seen.count("ok ") == 15, seen
+    assert seen.count("ok ") == 16, seen
 
 
 @pytest.mark.slow

@@ -166,7 +166,7 @@ PyObject *cross_entropy(const Op &op, PyObject **slots) {
   if (x->shape().size() != 2 || y->shape().size() != 1 || x->shape()[0] != y->shape()[0] ||
       from_ms(y->data_type()) != DType::I64)
     return nullptr;
-  if (!(smoothing >= 0 && smoothing <= 1)) return nullptr;
+  if (!(smoothing >= 0 && smoothing <= 1) || (smoothing > 0 && has_accelerator())) return nullptr;
   const std::string reduction = PyUnicode_AsUTF8(slots[6]);
   const int64_t code = reduction == "sum" ? 0 : reduction == "mean" ? 1 : reduction == "none" ? 2 : -1;
   if (code < 0) return nullptr;

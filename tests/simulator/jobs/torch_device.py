@@ -377,6 +377,27 @@ def attention_with_dropout():
         torch.autograd.grad(attend(0.4).sum(), q, create_graph=True)
 
 
+def cross_entropy_with_smoothing():
+    """MindSpore's own kernel has no gradient for it on an NPU."""
+    torch.manual_seed(2)
+    for shape, weight, reduction in (
+        ((4, 5), None, "mean"),
+        ((4, 5), torch.rand(5), "none"),
+        ((2, 5, 3), torch.rand(5), "sum"),
+    ):
+        logits, target = torch.randn(shape), torch.randint(0, 5, shape[:1] + shape[2:])
+        target.view(-1)[0] = -100
+        found = []
+        for device in ("cpu", DEVICE):
+            x = logits.clone().to(device).requires_grad_()
+            w = None if weight is None else weight.to(device)
+            loss = F.cross_entropy(x, target.to(device), w, reduction=reduction, label_smoothing=0.2)
+            loss.sum().backward()
+            found.append((loss.detach(), x.grad))
+        for host, device in zip(*found, strict=True):
+            same(device, host)
+
+
 def copies_that_do_not_wait():
     pinned = torch.arange(1000.0).pin_memory()
     assert pinned.is_pinned() and pinned[10:].is_pinned() and not torch.ones(2).is_pinned()
@@ -424,6 +445,7 @@ CHECKS = {
         writes_in_place_without_a_copy,
         adam_is_one_launch_for_each_parameter,
         attention_with_dropout,
+        cross_entropy_with_smoothing,
         copies_that_do_not_wait,
     )
 }
