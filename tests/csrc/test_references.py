@@ -52,7 +52,7 @@ def test_no_reference_is_kept_or_lost(name):
 def _tensors() -> int:
     """The number of existing tensors, after reference cycles have been collected."""
     gc.collect()
-    return sum(1 for v in gc.get_objects() if isinstance(v, torch.Tensor))
+    return sum(1 for v in gc.get_objects() if issubclass(type(v), torch.Tensor))  # a proxy may be dead
 
 
 def _resident() -> int:

@@ -22,7 +22,7 @@ from tests.golden import store
 from tests.golden.suites import cases
 from tests.golden.verdict import check
 
-ORDERS = store.load("pipelining").cases
+ORDERS = store.load("pipelining_orders").cases
 CASES = cases("pipelining")
 CHECKS = checks_of("pipelining.py")
 

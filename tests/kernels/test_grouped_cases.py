@@ -93,8 +93,9 @@ def test_grouped_rows_drawn(data, counts, rest, dtype, act):
             return products
         return [np.concatenate([*products, np.zeros((rest, 2))])]
 
-    # a bias and an activation round once more than the product; relu is not differentiated near its corner
-    check(formula, list(found), [*xs, *ws, *bias], 16)
+    # A bias and an activation round once more than the product, in the gradient as well, whose products are summed over the
+    # rows of a group. relu is not differentiated near its corner.
+    check(formula, list(found), [*xs, *ws, *bias], 32)
 
 
 @settings(max_examples=reference.examples(30), deadline=None)
