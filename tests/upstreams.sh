@@ -57,7 +57,7 @@ fi
 if [ $# -gt 0 ]; then exec bash tests/run.sh "$@"; fi
 
 bash tests/run.sh tests/megatron/test_parallel.py tests/megatron/test_newer_release.py tests/megatron/test_simulated_npu.py \
-  tests/megatron/test_watch.py \
+  tests/megatron/test_watch.py tests/megatron/test_plan.py \
   tests/npu/test_mindspeed_training.py tests/patches/test_manager.py tests/patches/test_product.py
 PYTHONPATH="$(trainers)" bash tests/run.sh tests/huggingface/test_trl.py tests/huggingface/test_training.py \
   tests/toolkit/training/test_hf.py tests/toolkit/training/test_grpo.py tests/toolkit/training/test_tuning.py \

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from ..config.section import Section, key
 from ..errors import UserError
 from ..training.settings import Settings
-from . import cost, geometry
+from . import activations, cost, geometry
 
 _GIGA = 1e9
 
@@ -37,7 +37,10 @@ class Devices(Section):
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes on a process of a pipeline stage. Parameters, gradients and optimizer are exact but for padding of buckets."""
+    """Bytes on a process of a pipeline stage. Parameters, gradients and optimizer are exact but for padding of buckets.
+
+    activations: what the forward pass leaves for the backward, at most.
+    """
 
     parameters: int  # their number
     weights: int
@@ -83,7 +86,7 @@ def stages(settings: Settings) -> list[Memory]:
     of_experts = settings.run.world // (experts_on * count)
     full = settings.train.precision == "float32"
     half_gradients = settings.train.precision == "fp16"
-    rest = _cost_plan(settings, form, cost.CLUSTER).memory()["activations"] * (2 if full else 1)
+    flags = flags_of(settings)
     found = []
     for number in range(count):
         whole = form.stage(number, tensor, count)
@@ -96,7 +99,7 @@ def stages(settings: Settings) -> list[Memory]:
                 (dense + sparse) * (cost.FULL if full else cost.HALF),
                 (dense + sparse) * (cost.HALF if half_gradients else cost.FULL),
                 round(stated * _state_bytes(settings)),
-                rest,
+                activations.stage(settings, form, flags, number),
             )
         )
     return found
