@@ -1,5 +1,6 @@
 """torch.distributed.pipelining: parts of a model on several ranks, which work on several microbatches at the same time."""
 
+from . import schedules
 from ._IR import Pipe, SplitPoint, pipe_split, pipeline
 from .schedules import (
     Schedule1F1B,
@@ -12,16 +13,10 @@ from .schedules import (
 )
 from .stage import PipelineStage, build_stage
 
-__all__ = [
+__all__ = [  # noqa: PLE0604
+    *(name for name in schedules.__all__ if name.startswith("Schedule")),
     "Pipe",
     "PipelineStage",
-    "Schedule1F1B",
-    "ScheduleDualPipeV",
-    "ScheduleGPipe",
-    "ScheduleInterleaved1F1B",
-    "ScheduleInterleavedZeroBubble",
-    "ScheduleLoopedBFS",
-    "ScheduleZBVZeroBubble",
     "SplitPoint",
     "build_stage",
     "pipe_split",

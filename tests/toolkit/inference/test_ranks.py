@@ -14,32 +14,20 @@ from megatron_ms import commands, config
 from megatron_ms.errors import UserError
 from megatron_ms.inference import opening, ranks
 from megatron_ms.inference.conversation import Conversation
-from megatron_ms.inference.engine import Engine, provide_torch
+from megatron_ms.inference.engine import Engine
 from megatron_ms.inference.section import Generate
-from megatron_ms.models.toys import TOYS, Toy
+from megatron_ms.models.toys import TOYS
 from megatron_ms.training.folder import LATEST
 from megatron_ms.training.megatron import Command
 from tests.toolkit import fake_upstream
-from tests.toolkit.data import toys
-from tests.toolkit.llm import laid_out
+from tests.toolkit.llm import laid_out, small_qwen
 
 PROMPTS = ["Once upon a time", "The sea", "Zürich und 世界"]
-QWEN = TOYS["Qwen2.5"]
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory, model_folder) -> tuple[Path, list[str]]:
-    """A tiny Qwen2.5 with a tokenizer of bytes, and KEY=VALUE of its sizes."""
-    provide_torch()
-    import transformers
-
-    folder = toys.make_tokenizer(tmp_path_factory.mktemp("qwen"))
-    size = -(-len(transformers.AutoTokenizer.from_pretrained(folder)) // 64) * 64
-    ids = {"vocab_size": size, "bos_token_id": 256, "eos_token_id": 257, "pad_token_id": 258}
-    longest = {"max_position_embeddings": 256}
-    toy = Toy(QWEN.recipe, QWEN.kind, {**QWEN.config, **ids, **longest}, {"vocab_size": size, **longest})
-    toy.make(folder)
-    return folder, [*toy.words(), "dataset.sequence_length=256"]
+    return small_qwen(tmp_path_factory.mktemp("qwen"))
 
 
 @pytest.mark.slow
@@ -49,7 +37,8 @@ def test_the_texts_are_those_of_transformers(layout, model, tmp_path, monkeypatc
     folder, words = model
     monkeypatch.chdir(tmp_path)
     Path("c.yaml").write_text(
-        f"recipe: {QWEN.recipe}\nrun: {{trees: {trees}}}\nconvert: {{source: {folder}, output: megatron, to: megatron}}\n"
+        f"recipe: {TOYS['Qwen2.5'].recipe}\nrun: {{trees: {trees}}}\n"
+        f"convert: {{source: {folder}, output: megatron, to: megatron}}\n"
         f"generate: {{model: {folder}, checkpoint: megatron, max_new_tokens: 8, template: qwen}}\n"
     )
     assert commands.main(["convert", "c.yaml", layout, *words]) == 0

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from megatron_ms.models.toys import TOYS, Toy
+from megatron_ms.models.toys import TOYS
 from megatron_ms.recovery import manifest
 from tests.toolkit.data import toys
 from tests.toolkit.evaluation import files
-from tests.toolkit.llm import laid_out
+from tests.toolkit.llm import laid_out, small_qwen
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("lm_eval", reason="needs the extra toolkit")
-QWEN = TOYS["Qwen2.5"]
 
 
 @pytest.fixture(scope="module")
@@ -26,19 +25,7 @@ def trees() -> Path:
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> tuple[Path, list[str]]:
-    """A tiny Qwen2.5 with a tokenizer of bytes, and KEY=VALUE of its sizes."""
-    from megatron_ms.inference.engine import provide_torch
-
-    provide_torch()
-    import transformers
-
-    folder = toys.make_tokenizer(tmp_path_factory.mktemp("qwen"))
-    size = -(-len(transformers.AutoTokenizer.from_pretrained(folder)) // 64) * 64
-    ids = {"vocab_size": size, "bos_token_id": 256, "eos_token_id": 257, "pad_token_id": 258}
-    longest = {"max_position_embeddings": 256}
-    toy = Toy(QWEN.recipe, QWEN.kind, {**QWEN.config, **ids, **longest}, {"vocab_size": size, **longest})
-    toy.make(folder)
-    return folder, [*toy.words(), "dataset.sequence_length=256"]
+    return small_qwen(tmp_path_factory.mktemp("qwen"))
 
 
 def losses(out: str) -> list[float]:
@@ -55,7 +42,13 @@ def test_from_instructions_to_a_chat(tell, trees, model, tmp_path) -> None:
     rows = [{"instruction": f"Count to {n}", "input": "", "output": "one two"} for n in range(40)]
     (tmp_path / "alpaca.json").write_text(json.dumps(rows))
     out = tell(
-        "alpaca_to_chat.sh", folder, tmp_path / "alpaca.json", trees, tmp_path / "made", QWEN.recipe, *words
+        "alpaca_to_chat.sh",
+        folder,
+        tmp_path / "alpaca.json",
+        trees,
+        tmp_path / "made",
+        TOYS["Qwen2.5"].recipe,
+        *words,
     )
     assert "⟦one two" in out and "start: proven" in out and "tuned: proven" in out
     found = losses(out)
@@ -76,7 +69,7 @@ def test_from_blended_texts_to_scores(tell, trees, model, tmp_path) -> None:
     for file in ("config.json", "tokenizer.json", "tokenizer_config.json"):
         (tmp_path / "like" / file).write_bytes((folder / file).read_bytes())
     out = tell("pretrain_to_scores.sh", tmp_path / "like", tmp_path / "one.jsonl", tmp_path / "two.jsonl", trees,
-               tmp_path / "boolq", tmp_path / "made", QWEN.recipe, *words)  # fmt: skip
+               tmp_path / "boolq", tmp_path / "made", TOYS["Qwen2.5"].recipe, *words)  # fmt: skip
     found = losses(out)
     assert len(found) == 8 and found[-1] < found[0]
     assert manifests(tmp_path / "made") == [True] * 2
