@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from megatron_ms.monitor import events
+from megatron_ms.training import folder as folders
 from tests.megatron import lm_checkout as tools
 from tests.megatron import reliability
 from tests.megatron.faulty_runs import ITERATIONS, Toy
@@ -59,12 +60,19 @@ def test_norms_of_all_parameters_are_the_gradient_norm(suite, words) -> None:
         "monitor.weights=true",
         "monitor.optimizer=true",
         "monitor.peak_tflops=0.001",
+        "upstream.log_params_norm=true",
         "train.iterations=2",
     )
     run = suite.toy.run(*words, *every, name="norms")
     assert run.code == 0, run.output[-3000:]
-    for record in run.records.values():
+    printed = {one["iteration"]: one for one in folders.RunFolder(run.folder).records()}
+    for number, record in run.records.items():
         norms = [rank["norm"] for rank in record["ranks"]]
+        weights = [rank["weight"] for rank in record["ranks"]]
+        total = sum(_whole(name, [own[name] for own in weights]) for name in weights[0])
+        if "parallel.tensor=2" not in words:  # ranks have all weights
+            total = sum(norm**2 for norm in weights[0].values())
+        assert total**0.5 == pytest.approx(printed[number]["params norm"], abs=5e-3)  # bf16 rounds
         assert all(rank["weight"] and rank["state"]["exp_avg"] > 0 for rank in record["ranks"])
         if "parallel.tensor=2" in words:
             squares = sum(_whole(name, [own[name] for own in norms]) for name in norms[0])
