@@ -1,4 +1,6 @@
-"""gradcheck of functions that draw random numbers."""
+"""gradcheck of functions that draw random numbers, and of functions of several outputs."""
+
+import pytest
 
 import msadapter as torch
 
@@ -17,3 +19,37 @@ def test_a_function_that_restores_the_generator_is_the_same_in_every_call():
     for fast in (True, False):
         assert torch.autograd.gradcheck(noisy, (x,), fast_mode=fast, atol=1e-4)
     assert torch.equal(before, torch.get_rng_state())
+
+
+class _LacksAnUndefinedGradient(torch.autograd.Function):
+    """Two outputs. The backward raises if the gradient of output `missing` (2: of both) is undefined and the rest is zero."""
+
+    @staticmethod
+    def forward(ctx, x, missing):
+        ctx.set_materialize_grads(False)
+        ctx.missing = missing
+        return x * 2, x * 3
+
+    @staticmethod
+    def backward(ctx, *grads):
+        undefined = [g is None for g in grads]
+        here = [(g, factor) for g, factor in zip(grads, (2, 3), strict=True) if g is not None]
+        if undefined == [ctx.missing in (k, 2) for k in range(2)] and not any(g.any() for g, _ in here):
+            raise RuntimeError("this backward cannot handle it")
+        return sum(g * factor for g, factor in here) if here else None, None
+
+
+@pytest.mark.parametrize("missing", [0, 1, 2])
+@pytest.mark.parametrize("fast", [False, True])
+def test_each_output_is_tried_with_an_undefined_gradient(missing: int, fast: bool) -> None:
+    """PyTorch raises an error with the same sentence for this function."""
+    x = torch.rand(3, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Expected backward function to handle undefined output grads"):
+        torch.autograd.gradcheck(
+            lambda v: _LacksAnUndefinedGradient.apply(v, missing), (x,), fast_mode=fast
+        )
+
+
+def test_functions_of_several_outputs_that_handle_undefined_gradients_pass() -> None:
+    x = torch.rand(3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda v: _LacksAnUndefinedGradient.apply(v, None), (x,))
