@@ -34,7 +34,8 @@ class _LacksAnUndefinedGradient(torch.autograd.Function):
     def backward(ctx, *grads):
         undefined = [g is None for g in grads]
         here = [(g, factor) for g, factor in zip(grads, (2, 3), strict=True) if g is not None]
-        if undefined == [ctx.missing in (k, 2) for k in range(2)] and not any(g.any() for g, _ in here):
+        refused = [ctx.missing in (k, 2) for k in range(2)]
+        if undefined == refused and any(undefined) and not any(g.any() for g, _ in here):
             raise RuntimeError("this backward cannot handle it")
         return sum(g * factor for g, factor in here) if here else None, None
 
@@ -45,9 +46,7 @@ def test_each_output_is_tried_with_an_undefined_gradient(missing: int, fast: boo
     """PyTorch raises an error with the same sentence for this function."""
     x = torch.rand(3, dtype=torch.float64, requires_grad=True)
     with pytest.raises(RuntimeError, match="Expected backward function to handle undefined output grads"):
-        torch.autograd.gradcheck(
-            lambda v: _LacksAnUndefinedGradient.apply(v, missing), (x,), fast_mode=fast
-        )
+        torch.autograd.gradcheck(lambda v: _LacksAnUndefinedGradient.apply(v, missing), (x,), fast_mode=fast)
 
 
 def test_functions_of_several_outputs_that_handle_undefined_gradients_pass() -> None:
