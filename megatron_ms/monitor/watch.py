@@ -74,9 +74,7 @@ class Watch:
         self.waiting = Waiting()
         self.skips = Skips(settings.skip_norm, settings.skip_limit)
         self.spikes = Spikes(settings.spike, settings.window)
-        self.saving = Saving(
-            settings.folder, lambda: self.spikes.reasons(self.iteration), settings.safetensors
-        )
+        self.saving = Saving(settings.folder, self.spikes.reasons, settings.safetensors)
         self.patterns = [re.compile(pattern) for pattern in settings.parameters]
         self.stragglers = Stragglers(settings.straggler)
         self.writers: list[Any] = []

@@ -59,7 +59,7 @@ def keep(place: Path, checkpoints: Path) -> int | None:
         if (
             number > on_disk
             and health.healthy
-            and _gather(source, files, manifest.place_of(checkpoints, number))
+            and _gather(source, files, health, manifest.place_of(checkpoints, number))
         ):
             manifest.demand(checkpoints)
             manifest.point(checkpoints, number)
@@ -67,7 +67,7 @@ def keep(place: Path, checkpoints: Path) -> int | None:
     return None
 
 
-def _gather(source: Path, files: manifest.Measured, target: Path) -> bool:
+def _gather(source: Path, files: manifest.Measured, health: manifest.Health, target: Path) -> bool:
     """Copies the whole files of a checkpoint to where all machines put theirs. True if it is complete by this."""
     kept = _gathering(target)
     for name, (size, digest) in files.items():
@@ -83,7 +83,7 @@ def _gather(source: Path, files: manifest.Measured, target: Path) -> bool:
         return False  # other machines have the rest
     for part in kept.rglob(".*.part"):
         part.unlink(missing_ok=True)
-    manifest.write(kept, manifest.measure(kept))  # which flushes them
+    manifest.write(kept, manifest.measure(kept), health)  # which flushes them
     if manifest.read(kept)[0] != files:
         shutil.rmtree(kept)
         raise OSError(f"the copy {kept} of a checkpoint in memory has another content than the checkpoint")
@@ -105,7 +105,7 @@ def discard(checkpoints: Path) -> None:
 
 
 def prune(place: Path, newest: int) -> None:
-    """Removes the checkpoints in memory before the newest one, which is whole."""
+    """Removes the checkpoints in memory before the newest one, which is whole and healthy."""
     for number in manifest.iterations(place):
         if number != newest:
             shutil.rmtree(manifest.place_of(place, number))

@@ -18,10 +18,12 @@ from . import apart, copies, manifest, memory
 
 
 class Saving:
-    """folder: of the run, for its events. reasons(): why a checkpoint that is written now is unhealthy. divided: the tensors go
-    into safetensors."""
+    """folder: of the run, for its events. reasons(iteration): why a checkpoint of this iteration is unhealthy, as rank 0 knows it.
+    divided: the tensors go into safetensors."""
 
-    def __init__(self, folder: Path, reasons: Callable[[], tuple[str, ...]], divided: bool = False) -> None:
+    def __init__(
+        self, folder: Path, reasons: Callable[[int], tuple[str, ...]], divided: bool = False
+    ) -> None:
         self.folder, self.reasons, self.divided = folder, reasons, divided
         self.machine = copies.here()
         self._remembering = False  # a checkpoint is written into memory now
@@ -54,14 +56,14 @@ class Saving:
 
     def _finish(self, place: Path, iteration: int, seconds: float) -> None:
         """Writes the manifest, when all ranks have written their files."""
+        health = self._health(iteration)
         if self._apart:
-            self._finish_apart(place)
+            self._finish_apart(place, health)
             return
         measured: manifest.Measured = {}
         for part in _together(manifest.measure(place, _rank(), _world())):
             measured |= part
         if _rank() == 0:
-            health = manifest.Health(not self.reasons(), self.reasons())
             manifest.write(place, measured, health)
             size = sum(size for size, _ in measured.values())
             text = f"checkpoint {iteration} is written" + ("" if health.healthy else ", but unhealthy")
@@ -72,6 +74,11 @@ class Saving:
                 print(f"{text}: {'; '.join(health.reasons)}", flush=True)
         _barrier()
 
+    def _health(self, iteration: int) -> manifest.Health:
+        """Rank 0's judgement, on all ranks: the others do not know the spikes."""
+        reasons = _same(self.reasons(iteration))
+        return manifest.Health(not reasons, reasons)
+
     def _leads(self) -> bool:
         """Whether this rank does what is done once: in the run's folder, or on each machine if each has a folder of its own."""
         return self.machine.leads if self._apart else _rank() == 0
@@ -81,7 +88,7 @@ class Saving:
         """Whether what is saved now is in folders of several machines."""
         return self._remembering and self.machine.count > 1
 
-    def _finish_apart(self, place: Path) -> None:
+    def _finish_apart(self, place: Path, health: manifest.Health) -> None:
         """Copies the files to neighbours, and writes the manifest of the whole on each machine when all have their copies."""
         machine = self.machine
         own = manifest.measure(place, machine.local, machine.ranks)
@@ -96,7 +103,7 @@ class Saving:
         _barrier()
         if machine.leads:
             whole = {name: facts for part in files.values() for name, facts in part.items()}
-            manifest.write(place, whole, manifest.Health(not self.reasons(), self.reasons()))
+            manifest.write(place, whole, health)
         _barrier()
 
     def remember(
@@ -109,9 +116,14 @@ class Saving:
         operations: float,
         data: Any,
     ) -> None:
-        """Saves into a folder in memory and removes the checkpoint that was there before."""
+        """Saves into a folder in memory and removes the checkpoint that was there before.
+
+        After a spike nothing is written, because an unhealthy checkpoint would never be used: the last healthy one stays.
+        """
         from megatron.training import checkpointing
 
+        if not self._health(iteration).healthy:
+            return
         given = _arguments()
         before, given.save = given.save, str(place)
         self._remembering = True

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from megatron_ms.recovery import copies, manifest, memory
+from tests.distributed.ranks import torchrun
 
 FILES = {number: {f"mp_rank_0{number}/model.pt": b"%d" % number * (100 + number)} for number in range(3)}
 WHOLE = {name: content for files in FILES.values() for name, content in files.items()}
@@ -96,3 +98,28 @@ def test_the_launcher_says_which_machine_it_is(monkeypatch) -> None:
     ):
         monkeypatch.setenv(name, str(value))
     assert copies.here() == copies.Machine(2, 3, 0, 8) and copies.here().leads
+
+
+def test_after_a_spike_the_machines_keep_the_last_healthy_one(tmp_path: Path) -> None:
+    """Two machines with one rank each write 5, 6 and 7. Only rank 0 knows of the spike in 7."""
+    words = [Path(__file__).with_name("machine_saves.py"), tmp_path, json.dumps({7: ["loss 99"]}), 5, 6, 7]
+    done = torchrun("--nproc-per-node", 2, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    places = [tmp_path / "memory-0", tmp_path / "memory-1"]
+    for place in places:
+        assert manifest.iterations(place) == [6], "5 has been replaced, and 7 would never be used"
+        files, health = manifest.read(manifest.place_of(place, 6))
+        assert set(files) == {"mp_rank_00/model.pt", "mp_rank_01/model.pt"} and health.healthy
+    disk = tmp_path / "checkpoints"
+    assert 6 in [memory.keep(place, disk) for place in places]
+    assert manifest.choose(disk).iteration == 6
+
+
+def test_what_machines_gather_keeps_its_health(tmp_path: Path) -> None:
+    source, target = (
+        put(tmp_path / "memory", 7, WHOLE, healthy=False),
+        tmp_path / "checkpoints" / "iter_0000007",
+    )
+    files, health = manifest.read(source)
+    assert memory._gather(source, files, health, target)
+    assert manifest.read(target)[1] == manifest.Health(False, ("loss 99",))
