@@ -51,6 +51,11 @@ def test_every_operator_of_torch_has_a_name() -> None:
     assert not nameless
 
 
+def test_private_operators_are_not_methods() -> None:
+    """An operator that serves other operators alone must not appear on PyTorch's Tensor."""
+    assert [name for name, d in declarations.items() if name.startswith("_") and "m" in d.forms] == []
+
+
 def test_no_name_is_declared_twice() -> None:
     counts = Counter(full for declaration in declarations.values() for full in set(declaration.names))
     assert [full for full, n in counts.items() if n > 1] == []

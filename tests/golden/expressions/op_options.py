@@ -258,6 +258,7 @@ _ELSE = [
     "g(lambda a, b: torch.kron(a, b), x(2, 3), x(3, 2))",
     "g(lambda a, b: torch.einsum('bij,bjk->kib', a, b), x(2, 3, 4), x(2, 4, 2))",
     "g(lambda a: torch.einsum('iij->ji', a), x(2, 2, 3))",
+    "g(lambda a, b: torch.einsum('ab,acd->abcd', a, b), x(2, 3), x(2, 4, 5)), torch.einsum('abc,ad->dcab', x(2, 3, 4), x(2, 5))",
     "g(lambda a: torch.gradient(a, spacing=2.0, dim=1, edge_order=2)[0], x(3, 4))",
     "g(lambda a: torch.trapezoid(a, x(4).cumsum(0), dim=-1), x(3, 4))",
     "g(lambda a: torch.cov(a, correction=0, fweights=torch.tensor([1, 2, 1])), x(2, 3))",
