@@ -248,7 +248,7 @@ def __witness__(mark, _seen=set()):
         _seen.add((mark, test))
         process = "main" if os.environ.get("MSADAPTER_MUTATE_PID") == str(os.getpid()) else "child"
         try:
-            with open(os.environ["MSADAPTER_MUTATE_SEEN"], "a") as file:
+            with open(os.environ["MSADAPTER_MUTATE_SEEN"], "a", encoding="utf-8") as file:
                 file.write(f"{mark}\\t{process}\\t{test}\\n")
         except OSError:  # a test may limit what a process can write
             pass
