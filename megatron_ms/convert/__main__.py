@@ -194,9 +194,14 @@ def convert(args: argparse.Namespace) -> None:
             environment.check_compiler()  # checked before the downloads, to fail early
         newer = ("megatron-newer",) if upstream.is_newer(work.version) else ()
         extras = ("megatron", "dist", *newer, *(("test", "hf", "toolkit", "course") if args.tests else ()))
-        console = Console(total=3 + (args.checkout is None) + 2 * args.train)
+        console = Console(total=3 + args.tests + (args.checkout is None) + 2 * args.train)
         work.home.mkdir(exist_ok=True)
         console.step("Python environment", lambda progress: environment.prepare_venv(extras, logs, progress))
+        if args.tests:
+            console.step(
+                "Packages that ask for PyTorch",
+                lambda progress: environment.add_packages_beside_torch(logs, progress),
+            )
         console.step("CPU kernels", lambda progress: environment.build_kernels(logs, progress))
         if args.checkout is not None:
             console.step(

@@ -35,6 +35,8 @@ def _venv() -> Path:
 
 VENV = _venv()
 PYTHON = VENV / "bin" / "python"
+# Packages that pip would only install together with PyTorch.
+BESIDE_TORCH = ROOT / "megatron_ms" / "training" / "requirements-hf.txt"
 _MARK = "msadapter-extras.json"
 _NO_NETWORK = re.compile(
     r"Temporary failure in name resolution|Name or service not known|Network is unreachable|Connection refused|"
@@ -209,6 +211,22 @@ def prepare_venv(extras: tuple[str, ...], logs: Path, progress: Progress) -> boo
     return True
 
 
+def add_packages_beside_torch(logs: Path, progress: Progress) -> bool:
+    """Installs accelerate, peft and trl, which name PyTorch itself as theirs, without what they ask for. False if all are there."""
+    pins = dict(re.findall(r"^([\w.-]+)==([\w.]+)", BESIDE_TORCH.read_text(encoding="utf-8"), re.MULTILINE))
+    state = _inspect((), pins)
+    if state is not None and not state["absent"]:
+        return False
+    command: list[str | Path] = [PYTHON, "-m", "pip", "install", "--no-input", "--retries", "2", "--no-deps"]
+    try:
+        run([*command, "--requirement", BESIDE_TORCH], logs / "pip.log", progress, clean_environment())
+    except ChildError as error:
+        raise ConvertError(
+            pip_words(error, f"the packages of {BESIDE_TORCH} could not be installed")
+        ) from None
+    return True
+
+
 def build_kernels(logs: Path, progress: Progress) -> bool:
     """Builds the CPU kernels. The package caches them by the hash of their sources, and so does the stamp here."""
     sources = [
@@ -292,11 +310,11 @@ def _extras_of(path: Path) -> list[str]:
         return []
 
 
-def _inspect(extras: tuple[str, ...]) -> dict | None:
-    """What the environment lacks; None if its python does not run."""
+def _inspect(extras: tuple[str, ...], further: dict[str, str] | None = None) -> dict | None:
+    """What the environment lacks of these extras and further packages; None if its python does not run."""
     if not PYTHON.exists():
         return None
-    wanted = json.dumps(pinned(extras) | {"msadapter": "", "pip": ""})
+    wanted = json.dumps(pinned(extras) | (further or {}) | {"msadapter": "", "pip": ""})
     try:
         answer = subprocess.run(
             [PYTHON, "-c", _INSPECT, wanted],
