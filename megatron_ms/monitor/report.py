@@ -21,8 +21,9 @@ _RANKS = 16  # curves of single ranks
 _USES = {
     "training": "steps that count",
     "lost": "steps that were computed again",
+    "restarting": "restarts",
     "saving": "checkpoints",
-    "other": "starts, pauses and the rest",
+    "other": "the first start and the rest",
 }
 Records = Sequence[Mapping[str, Any]]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import json
 import os
@@ -74,7 +75,7 @@ class Watch:
         self.waiting = Waiting()
         self.skips = Skips(settings.skip_norm, settings.skip_limit)
         self.spikes = Spikes(settings.spike, settings.window)
-        self.saving = Saving(settings.folder, self.spikes.reasons, settings.safetensors)
+        self.saving = Saving(settings.folder, self.spikes.reasons, settings.safetensors, self._unrecorded)
         self.patterns = [re.compile(pattern) for pattern in settings.parameters]
         self.stragglers = Stragglers(settings.straggler)
         self.writers: list[Any] = []
@@ -85,13 +86,12 @@ class Watch:
         self._losses: list[tuple[Any, Any]] = []
         self._seconds = self._waited = 0.0
         self._steps = 0
-        self._before = goodput.Spent(
-            0.0, 0.0, 0.0, 0.0
-        )  # the use of the time until this attempt's first step
+        self._before = goodput.Spent()  # the use of the time until this attempt's first step
         self._began = 0.0  # the time of that step
         self._steps_here = 0  # steps of this attempt that have begun
         self._operations = 0.0  # upstream's count of floating point operations before this step
         self._gained = 0.0  # seconds of this attempt's steps
+        self._remembered = 0.0  # seconds of checkpoints in memory that the records have told of
         self._skipped = False
         self._random: Any = None  # state of the accelerator's generator in the checkpoint
 
@@ -186,12 +186,11 @@ class Watch:
         self.waiting.install(type(group._backend), torch.distributed.Work)
         if self.rank == 0:
             self.writers = _writers(self.settings)
-            records = events.read(self.settings.folder, outputs.MEASURED)
-            self._before = goodput.spent(records, events.read(self.settings.folder), time.time())
+            folder, text = self.settings.folder, f"iteration {self.iteration} begins"
+            events.append(folder, "step", text, iteration=self.iteration)
             self._began = time.time()
-            events.append(
-                self.settings.folder, "step", f"iteration {self.iteration} begins", iteration=self.iteration
-            )
+            records, happened = events.read(folder, outputs.MEASURED), events.read(folder)
+            self._before = goodput.spent(records, happened, self._began, self.iteration)
 
     def _remember(self, model: Any, optimizer: Any, scheduler: Any, data: Any, arguments: Any) -> None:
         """Writes a checkpoint of the steps so far into memory, as upstream would write it to the disk after the last step."""
@@ -356,7 +355,7 @@ class Watch:
         record["learning rate"] = next(iter(group["lr"] for group in optimizer.param_groups), None)
         record |= self._speed(seconds, arguments)
         record["memory"] = max(one["memory"] for one in gathered)
-        record["goodput"] = self._goodput(record)
+        record |= self._use_of_time(record)
         record["ranks"] = [
             {name: value for name, value in one.items() if value not in ({}, None)} for one in gathered
         ]
@@ -373,11 +372,25 @@ class Watch:
             found["mfu"] = tflops / self.settings.peak_tflops
         return found
 
-    def _goodput(self, record: dict[str, Any]) -> float:
-        """The share of the run's time so far that was spent on steps that count."""
+    def _use_of_time(self, record: dict[str, Any]) -> dict[str, float]:
+        """Seconds of the run so far by their use, and the share that was spent on steps that count."""
         self._gained += record["seconds"] * record["steps"]
-        total = self._before.total + record["time"] - self._began
-        return (self._before.training + self._gained) / total
+        remembering = self.saving.memory_seconds - self._remembered
+        self._remembered = self.saving.memory_seconds
+        before = self._before
+        spent = dataclasses.replace(
+            before,
+            training=before.training + self._gained,
+            saving=before.saving + self.saving.seconds + self.saving.memory_seconds,
+            total=before.total + record["time"] - self._began,
+        )
+        names = ("training", "lost", "restarting", "saving")
+        seconds = {f"{name} seconds": getattr(spent, name) for name in names}
+        return {"goodput": spent.goodput, **seconds, "memory saving": remembering}
+
+    def _unrecorded(self) -> dict[str, float]:
+        """The steps that no record has yet, and the seconds of one: for the event of a checkpoint."""
+        return {"steps": self._steps, "step": self._seconds / self._steps} if self._steps else {}
 
 
 def _writers(settings: Settings) -> list[Any]:

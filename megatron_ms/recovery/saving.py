@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,18 @@ from . import apart, copies, manifest, memory
 
 class Saving:
     """folder: of the run, for its events. reasons(iteration): why a checkpoint of this iteration is unhealthy, as rank 0 knows it.
-    divided: the tensors go into safetensors."""
+    divided: the tensors go into safetensors. about(): what the event of a checkpoint tells besides."""
 
     def __init__(
-        self, folder: Path, reasons: Callable[[int], tuple[str, ...]], divided: bool = False
+        self,
+        folder: Path,
+        reasons: Callable[[int], tuple[str, ...]],
+        divided: bool = False,
+        about: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
-        self.folder, self.reasons, self.divided = folder, reasons, divided
+        self.folder, self.reasons, self.divided, self.about = folder, reasons, divided, about
+        self.seconds = 0.0  # of all checkpoints on the disk so far, with their manifests
+        self.memory_seconds = 0.0  # of all checkpoints in memory so far
         self.machine = copies.here()
         self._remembering = False  # a checkpoint is written into memory now
         self._context: dict[str, Any] = {}  # upstream's, for the checkpoints in memory
@@ -41,6 +47,7 @@ class Saving:
                 "remove async_save, or set monitor.watch: false"
             )
         place = manifest.place_of(Path(given.save), iteration)
+        began = time.monotonic()
         if self._leads():
             manifest.demand(place.parent)
             if (place / manifest.NAME).exists():
@@ -48,31 +55,38 @@ class Saving:
             if self._apart:
                 place.mkdir(exist_ok=True)
         _barrier()
-        began = time.monotonic()
         with apart.writing() if self.divided else contextlib.nullcontext():
             result = original(iteration, *arguments, **named)
-        self._finish(place, iteration, time.monotonic() - began)
+        size, health = self._finish(place, iteration)
+        if not self._remembering:
+            seconds = time.monotonic() - began
+            self.seconds += seconds
+            self._say(iteration, seconds, size, health)
         return result
 
-    def _finish(self, place: Path, iteration: int, seconds: float) -> None:
-        """Writes the manifest, when all ranks have written their files."""
+    def _finish(self, place: Path, iteration: int) -> tuple[int, manifest.Health]:
+        """Writes the manifest, when all ranks have written their files. Returns the size in bytes and the health."""
         health = self._health(iteration)
         if self._apart:
-            self._finish_apart(place, health)
+            measured = self._finish_apart(place, health)
+        else:
+            measured = {}
+            for part in _together(manifest.measure(place, _rank(), _world())):
+                measured |= part
+            if _rank() == 0:
+                manifest.write(place, measured, health)
+            _barrier()
+        return sum(size for size, _ in measured.values()), health
+
+    def _say(self, iteration: int, seconds: float, size: int, health: manifest.Health) -> None:
+        """Tells of a checkpoint on the disk. seconds: with the manifest."""
+        if _rank() != 0:
             return
-        measured: manifest.Measured = {}
-        for part in _together(manifest.measure(place, _rank(), _world())):
-            measured |= part
-        if _rank() == 0:
-            manifest.write(place, measured, health)
-            size = sum(size for size, _ in measured.values())
-            text = f"checkpoint {iteration} is written" + ("" if health.healthy else ", but unhealthy")
-            more = {"iteration": iteration, "seconds": seconds, "bytes": size, "healthy": health.healthy}
-            if not self._remembering:
-                events.append(self.folder, "save", text, **more)
-            if not health.healthy:
-                print(f"{text}: {'; '.join(health.reasons)}", flush=True)
-        _barrier()
+        text = f"checkpoint {iteration} is written" + ("" if health.healthy else ", but unhealthy")
+        more = {"iteration": iteration, "seconds": seconds, "bytes": size, "healthy": health.healthy}
+        events.append(self.folder, "save", text, **more, **self.about())
+        if not health.healthy:
+            print(f"{text}: {'; '.join(health.reasons)}", flush=True)
 
     def _health(self, iteration: int) -> manifest.Health:
         """Rank 0's judgement, on all ranks: the others do not know the spikes."""
@@ -88,7 +102,7 @@ class Saving:
         """Whether what is saved now is in folders of several machines."""
         return self._remembering and self.machine.count > 1
 
-    def _finish_apart(self, place: Path, health: manifest.Health) -> None:
+    def _finish_apart(self, place: Path, health: manifest.Health) -> manifest.Measured:
         """Copies the files to neighbours, and writes the manifest of the whole on each machine when all have their copies."""
         machine = self.machine
         own = manifest.measure(place, machine.local, machine.ranks)
@@ -101,10 +115,11 @@ class Saving:
         if machine.leads:
             copies.exchange(place, machine, files, [leaders[number] for number in range(machine.count)])
         _barrier()
+        whole = {name: facts for part in files.values() for name, facts in part.items()}
         if machine.leads:
-            whole = {name: facts for part in files.values() for name, facts in part.items()}
             manifest.write(place, whole, health)
         _barrier()
+        return whole
 
     def remember(
         self,
@@ -122,6 +137,7 @@ class Saving:
         """
         from megatron.training import checkpointing
 
+        began = time.monotonic()
         if not self._health(iteration).healthy:
             return
         given = _arguments()
@@ -135,6 +151,7 @@ class Saving:
             given.save, self._remembering = before, False
         if self.machine.leads:
             memory.prune(place, iteration)
+        self.memory_seconds += time.monotonic() - began
 
     def load(self, original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         """Around load_checkpoint(model, optimizer, scheduler, load_arg="load", ...). Divided files are read whatever is written."""

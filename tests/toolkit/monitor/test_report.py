@@ -30,7 +30,8 @@ def test_the_page_shows_the_run_and_needs_no_network(tmp_path, monkeypatch) -> N
     text = page.read_text()
     for part in (
         "<title>toy &amp; co</title>", "rank 1 &lt;b&gt;failed&lt;/b&gt;", "<td>3 of 3</td>", "<td>2.25</td>", "<td>50.0 %</td>",
-        "steps that count: 6 s", "steps that were computed again: 2 s", ">own time of each rank, s<", "default-src 'none'",
+        "steps that count: 6 s", "steps that were computed again: 2 s", "restarts: ",
+        ">own time of each rank, s<", "default-src 'none'",
     ):  # fmt: skip
         assert part in text, part
     assert "SIMULATED" not in text

@@ -80,16 +80,55 @@ def test_waiting_counts_nested_calls_once() -> None:
     assert Work().wait() == 7 and waiting.seconds == 2.0
 
 
+def told(kind: str, when: float, **more) -> dict:
+    return {"kind": kind, "time": when, "text": "", **more}
+
+
+FAILED = [
+    told("attempt", 100.0), told("step", 102.0, iteration=1), told("save", 120.0, iteration=2, seconds=10.0),
+    told("failure", 130.0), told("restart", 130.1), told("attempt", 131.0), told("step", 135.0, iteration=3),
+]  # fmt: skip
+
+
 def test_goodput_of_a_run_with_a_failure() -> None:
-    """Steps 1 to 4, of which 3 and 4 are computed again; 10 s of 60 for a checkpoint."""
+    """Steps 1 to 4, of which 3 and 4 are computed again; 10 s of 60 for a checkpoint on the disk, 2 s for those in memory."""
     records = [{"iteration": number, "seconds": 5.0} for number in (1, 2, 3, 4, 3, 4)]
+    records[3]["memory saving"] = records[5]["memory saving"] = 1.0
+    spent = goodput.spent(records, FAILED, 160.0)
+    assert (spent.training, spent.lost, spent.restarting, spent.saving) == (20.0, 10.0, 5.0, 12.0)
+    assert spent.other == 13.0 and spent.goodput == pytest.approx(1 / 3)
+
+
+def test_steps_after_the_checkpoint_are_lost_when_an_attempt_begins() -> None:
+    """At its first step nothing has been computed again yet."""
+    records = [{"iteration": number, "seconds": 5.0} for number in (1, 2, 3, 4)]
+    spent = goodput.spent(records, FAILED, 135.0, begins=3)
+    assert (spent.training, spent.lost, spent.restarting, spent.total) == (10.0, 10.0, 5.0, 35.0)
+
+
+def test_a_record_of_few_steps_does_not_replace_one_of_many() -> None:
+    """Ten steps a record. The run fails after step 20, and goes on from the checkpoint of step 14."""
+    records = [{"iteration": number, "steps": 10, "seconds": 1.0} for number in (10, 20)]
+    records.append({"iteration": 20, "steps": 6, "seconds": 2.0})
+    spent = goodput.spent(records, [], 100.0)
+    assert (spent.training, spent.lost) == (14.0 + 12.0, 6.0)
+
+
+def test_steps_between_a_record_and_a_checkpoint_count() -> None:
+    """The run fails in step 17. The event of checkpoint 14 tells of the steps 11 to 14, which no record has."""
+    records = [{"iteration": 10, "steps": 10, "seconds": 1.0}, {"iteration": 20, "steps": 6, "seconds": 1.0}]
+    save = told("save", 50.0, iteration=14, seconds=0.5, steps=4, step=3.0)
+    assert goodput.spent(records, [save], 100.0).training == 10.0 + 4 * 3.0 + 6.0
+    records[1] = {"iteration": 20, "steps": 10, "seconds": 2.0}  # without a failure its record has them
+    assert goodput.spent(records, [save], 100.0).training == 10.0 + 20.0
+
+
+def test_the_time_between_two_commands_is_no_restart() -> None:
     happened = [
-        {"kind": "attempt", "time": 100.0, "text": ""},
-        {"kind": "save", "time": 120.0, "seconds": 10.0, "text": ""},
-    ]
-    spent = goodput.spent(records, happened, 160.0)
-    assert (spent.training, spent.lost, spent.saving, spent.other) == (20.0, 10.0, 10.0, 20.0)
-    assert spent.goodput == pytest.approx(1 / 3)
+        told("attempt", 0.0), told("step", 2.0), told("failure", 10.0), told("end", 10.0),
+        told("attempt", 100.0), told("step", 103.0), told("failure", 110.0),
+    ]  # fmt: skip
+    assert goodput.spent([], happened, 114.0).restarting == 3.0 + 4.0
 
 
 RECORD = {
