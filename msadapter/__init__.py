@@ -95,6 +95,7 @@ from ._values.layout import LAYOUTS as _LAYOUTS  # noqa: E402
 from ._values.limits import finfo, iinfo  # noqa: E402, F401
 from .tensor import Size, Tensor, TypedStorage, UntypedStorage, device, dtype, layout, memory_format  # noqa: E402, F401
 from .tensor._arguments import dtype_from_type_name as _dtype_from_type_name  # noqa: E402
+from .tensor._construct import from_dlpack, frombuffer  # noqa: E402, F401
 from .tensor._legacy import legacy_new as _legacy_new  # noqa: E402
 from .tensor._tensor import as_tensor, from_numpy, tensor  # noqa: E402, F401
 from .tensor.typed_storage import storage_class as _storage_class  # noqa: E402
@@ -208,49 +209,9 @@ def typename(obj) -> str:
     )
 
 
-def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
-    """Return a tensor that shares memory with a Python buffer."""
-    import numpy as np
-
-    size = dtype.itemsize
-    data = np.frombuffer(buffer, np.uint8)
-    if not data.flags.writeable:
-        _warn_once(
-            "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to "
-            "the underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer to protect its "
-            "data or make it writable before converting it to a tensor.",
-            stacklevel=2,
-        )
-    if data.nbytes == 0 or count == 0:
-        raise ValueError(f"both buffer length ({data.nbytes}) and count ({count}) must not be 0")
-    if not 0 <= offset < data.nbytes:
-        raise ValueError(
-            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({data.nbytes} bytes) minus 1"
-        )
-    n = count if count > 0 else (data.nbytes - offset) // size
-    if count < 0 and (data.nbytes - offset) % size:
-        raise ValueError(
-            f"buffer length ({data.nbytes - offset} bytes) after offset ({offset} bytes) must be a multiple of element size "
-            f"({size})"
-        )
-    if offset + n * size > data.nbytes:
-        raise ValueError(
-            f"requested buffer length ({n} * {size} bytes) after offset ({offset} bytes) must not be greater than "
-            f"actual buffer length ({data.nbytes} bytes)"
-        )
-    out = _C.from_buffer(data.ctypes.data + offset, n * size, dtype, (n,), data)
-    return out.requires_grad_() if requires_grad else out
-
-
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):  # noqa: F811
     out = tensor(obj, dtype=dtype, device=device) if copy else as_tensor(obj, dtype=dtype, device=device)
     return out.requires_grad_() if requires_grad else out
-
-
-def from_dlpack(ext_tensor, **kwargs):
-    import numpy as np
-
-    return from_numpy(np.from_dlpack(ext_tensor))
 
 
 def get_num_interop_threads() -> _builtins.int:

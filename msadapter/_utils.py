@@ -5,25 +5,27 @@ They rebuild tensors from files, and convert lists of tensors to flat buffers.
 
 import threading
 import traceback
-from collections import OrderedDict
 
-from ._serialization import names
-from ._serialization.names import TorchGlobal
-from ._serialization.storage_ref import StorageRef, location_tag
+from . import ops
+from ._host import accelerator, extensions
 from ._values.base import _C
+from ._values.device import device as _device
+from ._values.dtype import int32, int64
+from ._values.layout import layout as _layout
+from .tensor import Tensor, TypedStorage, UntypedStorage
+from .tensor._construct import from_numpy
 
 
 # -- rebuilding: what the pickles call ---------------------------------------------------------------------
 def _from_storage(storage, dtype, offset, size, stride):
-    torch = names.root()
-    if not isinstance(storage, (torch.TypedStorage, torch.UntypedStorage)):
+    if not isinstance(storage, (TypedStorage, UntypedStorage)):
         raise TypeError(f"a tensor is rebuilt over a storage, not over {type(storage).__name__}")
     for numbers in (size, stride):  # not over a tensor, whose elements may be many
         if not isinstance(numbers, (tuple, list)):
             raise TypeError(f"sizes and strides are tuples, not {type(numbers).__name__}")
     untyped = getattr(storage, "_untyped_storage", storage)
     untyped._check_byte_order(dtype)
-    return torch.Tensor._from_storage(untyped, dtype, offset, size, stride)
+    return Tensor._from_storage(untyped, dtype, offset, size, stride)
 
 
 def _rebuild_tensor(storage, storage_offset, size, stride):
@@ -73,7 +75,7 @@ def _resolved(tensor, operator):
 
 def _rebuild_parameter(data, requires_grad, backward_hooks):
     """Return a Parameter with `data`."""
-    parameter = names.root().nn.Parameter(data, requires_grad)
+    parameter = extensions.parameter_class.value(data, requires_grad)
     if backward_hooks:
         parameter._backward_hooks = backward_hooks
     return parameter
@@ -86,12 +88,11 @@ def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
 
 def _rebuild_from_type_v2(func, new_type, args, state):
     """Return a tensor of a subclass, or a tensor with Python attributes."""
-    tensor_class = names.root().Tensor
     result = func(*args)
     # a sparse tensor has a class of its own here, where PyTorch's is Tensor
-    if type(result) is not new_type and not (new_type is tensor_class and result.layout._name != "strided"):
+    if type(result) is not new_type and not (new_type is Tensor and result.layout._name != "strided"):
         result = result.as_subclass(new_type)
-    if getattr(type(result), "__setstate__", None) is not tensor_class.__setstate__:
+    if getattr(type(result), "__setstate__", None) is not Tensor.__setstate__:
         result.__setstate__(state)
         return result
     return _set_obj_state(result, state)
@@ -107,7 +108,7 @@ def _set_obj_state(obj, state):
 
 def _rebuild_device_tensor_from_numpy(data, dtype, device, requires_grad):
     """Return a tensor that was saved as a numpy array, in older XLA and NPU files."""
-    return _rebuild_device_tensor_from_cpu_tensor(names.root().from_numpy(data), dtype, device, requires_grad)
+    return _rebuild_device_tensor_from_cpu_tensor(from_numpy(data), dtype, device, requires_grad)
 
 
 def _rebuild_device_tensor_from_cpu_tensor(data, dtype, device, requires_grad):
@@ -120,7 +121,7 @@ def _rebuild_device_tensor_from_cpu_tensor(data, dtype, device, requires_grad):
 
 def _require_memory(tensor, what: str) -> None:
     """RuntimeError unless every element of `tensor` has its own memory, so that work on it is limited by the size of the file."""
-    if not isinstance(tensor, names.root().Tensor) or tensor.layout._name != "strided":
+    if not isinstance(tensor, Tensor) or tensor.layout._name != "strided":
         raise TypeError(f"{what} are no dense tensor")
     if tensor.device.type == "meta" or tensor.nbytes > tensor.untyped_storage().nbytes():
         raise RuntimeError(f"{what} have sizes {list(tensor.shape)}, but no storage for so many elements")
@@ -129,7 +130,7 @@ def _require_memory(tensor, what: str) -> None:
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
     """A tensor without data."""
     _C.bytes_reached(size, stride, 0, dtype)  # before address space is taken for it
-    return names.root().empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
+    return ops.empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
 
 
 def _unsupported(what):
@@ -157,12 +158,11 @@ def _rebuild_sparse_tensor(layout, data):
     """
     from .sparse import sparse_compressed_tensor, sparse_coo_tensor
 
-    torch = names.root()
-    if not isinstance(layout, torch.layout) or type(data) is not tuple:
+    if not isinstance(layout, _layout) or type(data) is not tuple:
         raise TypeError("a sparse tensor is rebuilt from a layout and a tuple")
     for indices in data[: 1 if layout._name == "sparse_coo" else 2]:
         _require_memory(indices, "the indices of a sparse tensor")
-        if indices.dtype not in (torch.int64, torch.int32):
+        if indices.dtype not in (int64, int32):
             raise RuntimeError(f"the indices of a sparse tensor are {indices.dtype}")
     if layout._name == "sparse_coo":
         indices, values, size, *coalesced = data
@@ -185,67 +185,13 @@ def _forget_sparse() -> None:
     _unchecked.__dict__.pop("tensors", None)
 
 
-# -- reducing: what the pickler writes ---------------------------------------------------------------------
-def _tensor_state(tensor) -> dict:
-    """Return the Python attributes that the user has set on a tensor."""
-    return {k: v for k, v in getattr(tensor, "__dict__", {}).items() if not k.startswith("_")}
-
-
-def _reduce_tensor(tensor):
-    """Return the (function, arguments) pair with which a file stores a tensor, a Parameter or a subclass."""
-    torch = names.root()
-    parameter = torch.nn.Parameter
-    state = _tensor_state(tensor)
-    hooks = OrderedDict()
-    if isinstance(tensor, parameter):
-        inner = tensor.detach()
-        if type(inner) is not torch.Tensor and inner.layout == torch.strided:
-            inner = inner.as_subclass(torch.Tensor)
-        args = (inner, tensor.requires_grad, hooks)
-        if state:
-            return TorchGlobal("torch._utils", "_rebuild_parameter_with_state"), (*args, state)
-        return TorchGlobal("torch._utils", "_rebuild_parameter"), args
-    func, args = _reduce_plain(tensor)
-    if (type(tensor) is torch.Tensor or tensor.layout != torch.strided) and not state:
-        return func, args
-    return TorchGlobal("torch._tensor", "_rebuild_from_type_v2"), (func, type(tensor), args, state)
-
-
-def _reduce_plain(tensor):
-    requires_grad = bool(tensor.requires_grad)
-    if tensor.device.type == "meta":
-        args = (tensor.dtype, tuple(tensor.size()), tuple(tensor.stride()), requires_grad)
-        return TorchGlobal("torch._utils", "_rebuild_meta_tensor_no_storage"), args
-    if "sparse" in str(tensor.layout):
-        data = (*(part.detach() for _, part in tensor._parts()), tensor.size())
-        if tensor.is_sparse:
-            data += (tensor.is_coalesced(),)
-        return TorchGlobal("torch._utils", "_rebuild_sparse_tensor"), (tensor.layout, data)
-    metadata = {
-        name: True for name, bit in (("conj", "is_conj"), ("neg", "is_neg")) if getattr(tensor, bit)()
-    }
-    storage = StorageRef(tensor.untyped_storage(), tensor.dtype, location_tag(tensor.device))
-    args = (
-        storage,
-        tensor.storage_offset(),
-        tuple(tensor.size()),
-        tuple(tensor.stride()),
-        requires_grad,
-        OrderedDict(),
-    )
-    name = "_rebuild_tensor_v2"
-    if not names.has_typed_storage(tensor.dtype):
-        name, args = "_rebuild_tensor_v3", (*args, tensor.dtype)
-    return TorchGlobal("torch._utils", name), args + ((metadata,) if metadata else ())
-
-
 # -- flat buffers ------------------------------------------------------------------------------------------
 def _flatten_dense_tensors(tensors):
     """Return one 1-dimensional tensor with the elements of all tensors, one tensor after the other."""
     tensors = list(tensors)
     if len(tensors) == 1:
         return tensors[0].contiguous().view(-1).clone()
-    return names.root().cat([t.contiguous().view(-1) for t in tensors])
+    return ops.cat([t.contiguous().view(-1) for t in tensors])
 
 
 def _unflatten_dense_tensors(flat, tensors):
@@ -293,11 +239,10 @@ def _get_device_index(device, optional=False, allow_cpu=False) -> int:
 
     None gives the current device if ``optional`` is set.
     """
-    torch = names.root()
     if isinstance(device, str):
-        device = torch.device(device)
+        device = _device(device)
     index = None
-    if isinstance(device, torch.device):
+    if isinstance(device, _device):
         if not allow_cpu and device.type == "cpu":
             raise ValueError(f"Expected a non cpu device, but got: {device}")
         index = -1 if device.type == "cpu" else device.index
@@ -308,20 +253,20 @@ def _get_device_index(device, optional=False, allow_cpu=False) -> int:
             raise ValueError(
                 f"Expected a torch.device with a specified index or an integer, but got:{device}"
             )
-        return torch.cuda.current_device()
+        return accelerator.current_device()
     return index
 
 
 def _get_current_device_index() -> int:
-    return names.root().cuda.current_device() if names.root().cuda.is_available() else -1
+    return accelerator.current_device() if accelerator.is_available() else -1
 
 
 def _get_all_device_indices() -> list:
-    return list(range(names.root().cuda.device_count()))
+    return list(range(accelerator.device_count()))
 
 
 def _get_available_device_type():
-    return "cuda" if names.root().cuda.is_available() else None
+    return "cuda" if accelerator.is_available() else None
 
 
 def _element_size(dtype) -> int:

@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 
 from . import _utils
+from ._host import accelerator
 from ._serialization import files, legacy, locations, names
 from ._serialization.locations import default_restore_location, register_package
 from ._serialization.pickler import SaveContext, make_pickler
@@ -26,6 +27,7 @@ from ._serialization.weights_only import RestrictedUnpickler
 from ._serialization.zip_reader import ZipReader
 from ._serialization.zip_writer import ALIGNMENT, ZipWriter
 from ._values.layout import LAYOUTS
+from .tensor import TypedStorage, UntypedStorage, device
 
 __all__ = [
     "SourceChangeWarning",
@@ -334,8 +336,6 @@ def _unpickler_factory(weights_only, pickle_module, pickle_load_args):
 
 
 def _wrap(untyped, dtype):
-    from .tensor import TypedStorage
-
     return untyped if dtype is None else TypedStorage(wrap_storage=untyped, dtype=dtype)
 
 
@@ -343,7 +343,6 @@ def _load_zip(reader, make_unpickler, place):
     if "data.pkl" not in reader and "constants.pkl" in reader:
         raise NotImplementedError("torch.load: TorchScript archives are not supported (docs/coverage.md)")
     swap = _needs_swap(reader)
-    untyped_class = names.root().UntypedStorage
     loaded = {}
 
     def persistent_load(pid):
@@ -360,7 +359,7 @@ def _load_zip(reader, make_unpickler, place):
                 )
             if swap and dtype is not None:
                 array = _swapped(array, dtype)
-            loaded[key] = place(untyped_class.from_numpy(array), location)
+            loaded[key] = place(UntypedStorage.from_numpy(array), location)
             if swap:
                 loaded[key]._turned = 1 if dtype is None else _width(dtype)
         return _wrap(loaded[key], dtype)
@@ -406,9 +405,8 @@ def _get_layout(name: str):
 
 def validate_cuda_device(location) -> int:
     """Return the index of the accelerator in a location tag. RuntimeError if there is no such device."""
-    torch = names.root()
-    index = torch.device(str(location)).index or 0
-    if not torch.cuda.is_available() or index >= torch.cuda.device_count():
+    index = device(str(location)).index or 0
+    if not accelerator.is_available() or index >= accelerator.device_count():
         raise RuntimeError(
             "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() "
             "is False "

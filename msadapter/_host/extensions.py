@@ -145,6 +145,10 @@ applied_function = _point(
     "applied_function",
     "Called with the results of every custom autograd.Function. By anomaly detection while it is on.",
 )
+parameter_class = _point(
+    "parameter_class",
+    "The class Parameter, for files and messages that contain parameters. By torch.nn.parameter.",
+)
 symbolic_tracer = _point(
     "symbolic_tracer",
     "The class that records a pickled GraphModule again. By torch.fx.",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-
+from .. import ops
+from ..nn import functional
 from ..ops._declare import namespaces
 
 # Functions that are the same object in torch.nn.functional and in torch._C._nn. Others differ in their arguments.
@@ -29,14 +29,14 @@ def operator_of(module: str, name: str):
         AttributeError: there is no such operator. The message names ``torch._C.<module>``.
     """
     if module == "_nn" and name in _OF_FUNCTIONAL:
-        return getattr(importlib.import_module("msadapter.nn.functional"), name)
+        return getattr(functional, name)
     family = module.removeprefix("_")  # torch._C._linalg.linalg_norm is torch.linalg.norm
     if family in ("linalg", "fft", "special") and name.startswith(f"{family}_"):
         found = namespaces[family].get(name.removeprefix(f"{family}_"))
         if found is not None:
             return found
     if not name.startswith("__"):
-        aten = importlib.import_module("msadapter.ops").aten
+        aten = ops.aten
         found = getattr(aten, name, None)
         if found is not None:
             return found

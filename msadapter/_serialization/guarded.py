@@ -12,6 +12,8 @@ import pickle
 import types
 from collections import Counter, OrderedDict
 
+from .._host import extensions
+from ..tensor import Size, Tensor, device
 from . import names
 
 # Only nested tuples can take long to hash: a few bytes of pickle can describe 2**60 leaves.
@@ -96,26 +98,25 @@ def _size(*args):
         refuse("torch.Size is called with what is no tuple")
     if any(type(length) is not int for arg in args for length in arg):
         refuse("torch.Size is called with lengths that are no numbers")
-    return names.root().Size(*args)
+    return Size(*args)
 
 
 def _device(*args):
     if not args or type(args[0]) is not str or any(type(arg) is not int for arg in args[1:]):
         refuse("torch.device is called with what is no name of a device")
-    return names.root().device(*args)
+    return device(*args)
 
 
 def _tensor(*args):
     if args:  # torch.Tensor(1000) would reveal the former contents of the memory
         refuse("torch.Tensor is called with arguments")
-    return names.root().Tensor()
+    return Tensor()
 
 
 def _parameter(data=None, requires_grad=True):
-    torch = names.root()
-    if not isinstance(data, torch.Tensor):
+    if not isinstance(data, Tensor):
         refuse(f"torch.nn.Parameter is called with {described(data)}")
-    return torch.nn.Parameter(data, bool(requires_grad))
+    return extensions.parameter_class.value(data, bool(requires_grad))
 
 
 def get_layout(name):
@@ -174,9 +175,8 @@ def rebuild_from_type(allowed_functions, allowed_classes):
             refuse(f"_rebuild_from_type_v2 may not make {described(new_type)}")
         if type(args) is not tuple:  # an expanded tensor would be unpacked into any number of tensors
             refuse(f"_rebuild_from_type_v2 takes a tuple of arguments, not {described(args)}")
-        torch = names.root()
         if (
-            new_type is not torch.Tensor and new_type is not torch.nn.Parameter
+            new_type is not Tensor and new_type is not extensions.parameter_class.value
         ):  # the user's class, and its state
             return _utils("_rebuild_from_type_v2")(func, new_type, args, state)
         made = _utils("_rebuild_from_type_v2")(func, new_type, args, None)
@@ -205,9 +205,8 @@ def check_state(kind, state) -> None:
 
 @functools.lru_cache(maxsize=4096)
 def _is_free(kind, name: str) -> bool:
-    torch = names.root()
     # the indices and values of a sparse tensor are attributes with these names
-    sparse = issubclass(kind, torch.Tensor) and kind not in (torch.Tensor, torch.nn.Parameter)
+    sparse = issubclass(kind, Tensor) and kind not in (Tensor, extensions.parameter_class.value)
     if name in getattr(kind, "__dataclass_fields__", ()):
         return True
     if name.startswith("__") or name in _INTERNAL or (sparse and name.startswith("_")):
@@ -253,10 +252,9 @@ _guards: dict = {}
 def caller(found):
     """Return what REDUCE and NEWOBJ call instead of `found`, an object of the default allow-list."""
     if not _guards:
-        torch = names.root()
         pairs = [(kind, _mapping(kind)) for kind in (OrderedDict, Counter, set)]
-        pairs += [(bytearray, _bytearray), (complex, _complex), (torch.Size, _size), (torch.device, _device)]
-        pairs += [(torch.Tensor, _tensor), (torch.nn.Parameter, _parameter)]
+        pairs += [(bytearray, _bytearray), (complex, _complex), (Size, _size), (device, _device)]
+        pairs += [(Tensor, _tensor), (extensions.parameter_class.value, _parameter)]
         _guards.update((id(kind), guard) for kind, guard in pairs)
     guard = _guards.get(id(found))
     if guard is not None:

@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from . import names
+from ..tensor import UntypedStorage
 from .pickler import SaveContext, make_pickler
 from .storage_ref import _text, storage_record
 from .zip_reader import _read_into
@@ -69,7 +69,6 @@ def load(stream, file: str, make_unpickler, wrap, place):
     make_unpickler(stream, persistent_load) returns an object with load(). wrap(untyped, dtype) returns the
     storage that the rebuilding functions get. place(untyped, location) moves a storage to its device.
     """
-    untyped_class = names.root().UntypedStorage
     # key -> (buffer, itemsize, wrapped); the buffers are filled after the object's pickle has been read
     storages = {}
     start = stream.tell()
@@ -93,7 +92,7 @@ def load(stream, file: str, make_unpickler, wrap, place):
             if room < 0:  # checked before the memory is allocated
                 raise RuntimeError(f"storage has wrong byte size: {file} is truncated or corrupted")
             buffer = np.zeros(count * itemsize, dtype=np.uint8)
-            untyped = place(untyped_class.from_numpy(buffer), location)
+            untyped = place(UntypedStorage.from_numpy(buffer), location)
             storages[key] = (buffer, itemsize, untyped)
         return wrap(storages[key][2], kind.dtype)
 

@@ -2,7 +2,7 @@
 
 from .._host import accelerator as _accelerator_state
 from .._host.native import load
-from . import names
+from .._values.device import device
 
 _packages: list = []  # (priority, tagger, deserializer), lowest priority first
 
@@ -41,16 +41,15 @@ def _accelerator(storage, location):
     kind, _, index = location.partition(":")
     if kind not in ("cuda", "npu", "privateuseone"):
         return None
-    torch = names.root()
-    if not torch.cuda.is_available():
+    if not _accelerator_state.is_available():
         raise RuntimeError(
             f"Attempting to deserialize object on a {kind.upper()} device but torch.{kind}.is_available() is "
             "False. "
             "If you are running on a CPU-only machine, please use torch.load with "
             "map_location=torch.device('cpu') to map your storages to the CPU."
         )
-    count = torch.cuda.device_count()
-    number = int(index) if index else torch.cuda.current_device()
+    count = _accelerator_state.device_count()
+    number = int(index) if index else _accelerator_state.current_device()
     if number >= count:
         raise RuntimeError(
             f"Attempting to deserialize object on {kind.upper()} device {number} but "
@@ -79,7 +78,7 @@ def restore_function(map_location):
     if isinstance(map_location, (str, bytes)):
         fixed = map_location.decode() if isinstance(map_location, bytes) else map_location
         return lambda storage, location: default_restore_location(storage, fixed)
-    if isinstance(map_location, names.root().device):
+    if isinstance(map_location, device):
         return lambda storage, location: default_restore_location(storage, str(map_location))
     if not callable(map_location):
         raise TypeError(

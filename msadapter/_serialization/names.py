@@ -4,6 +4,8 @@ import _compat_pickle
 import importlib
 import sys
 
+from .._values.dtype import ALL
+
 ROOT = __package__.partition(".")[0]
 
 _TYPED_STORAGES = {
@@ -56,11 +58,6 @@ class StorageType:
         return f"torch.{self.name}"
 
 
-def root():
-    """Return the torch namespace, which is this package."""
-    return sys.modules.get(ROOT) or importlib.import_module(ROOT)
-
-
 def dtype_name(dtype) -> str:
     """Return the name of a dtype, such as 'float32' for torch.float32."""
     return str(dtype).rpartition(".")[2]
@@ -86,7 +83,7 @@ def storage_type(module: str, name: str):
     if name == "TypedStorage" and module in ("torch", "torch.storage"):
         return None
     if module in ("torch", "torch.cuda", "torch.npu", "torch.storage") and name in _TYPED_STORAGES:
-        return StorageType(name, getattr(root(), _TYPED_STORAGES[name]))
+        return StorageType(name, ALL[_TYPED_STORAGES[name]])
     return None
 
 

@@ -6,10 +6,14 @@ Tensors become storages and calls of torch._utils, and msadapter.X becomes torch
 import pickle
 import types
 
-from .._utils import _reduce_tensor
+from .. import ops
+from .._host import extensions
 from ..ops._declare import place_of
+from ..ops._generator import Generator
+from ..tensor import Size, Tensor, device, dtype, layout, memory_format
 from . import names
 from .names import TorchGlobal
+from .reducing import reduce_tensor
 from .storage_ref import StorageRef, location_tag
 
 
@@ -48,26 +52,26 @@ def as_storage_ref(obj):
 
 
 def _device_of(storage):
-    return names.root().device(storage.device)
+    return device(storage.device)
 
 
 class TorchReduce:
     """A `reducer_override` that defines how tensors and torch's small objects are written."""
 
     def __init__(self):
-        torch = names.root()
-        self.tensor_class = torch.Tensor
-        self._plain = {cls.__reduce_ex__ for cls in (torch.Tensor, torch.nn.Parameter)}
-        self._named = {torch.dtype: "torch", torch.memory_format: "torch"}
-        self._size, self._device, self._layout = torch.Size, torch.device, torch.layout
-        self._operator = type(torch.add)
+        parameter = extensions.parameter_class.value
+        self.tensor_class = Tensor
+        self._plain = {cls.__reduce_ex__ for cls in (Tensor, parameter)}
+        self._named = {dtype: "torch", memory_format: "torch"}
+        self._size, self._device, self._layout = Size, device, layout
+        self._operator = type(ops.add)
         self._classes = {
-            torch.Tensor: ("torch", "Tensor"),
-            torch.nn.Parameter: ("torch.nn.parameter", "Parameter"),
-            torch.Size: ("torch", "Size"),
-            torch.device: ("torch", "device"),
-            torch.dtype: ("torch", "dtype"),
-            torch.Generator: ("torch._C", "Generator"),
+            Tensor: ("torch", "Tensor"),
+            parameter: ("torch.nn.parameter", "Parameter"),
+            Size: ("torch", "Size"),
+            device: ("torch", "device"),
+            dtype: ("torch", "dtype"),
+            Generator: ("torch._C", "Generator"),
         }
 
     def __call__(self, obj):
@@ -87,7 +91,7 @@ class TorchReduce:
         if isinstance(obj, self.tensor_class) and (
             kind.__reduce_ex__ in self._plain or obj.layout._name != "strided"
         ):
-            return _reduce_tensor(obj)
+            return reduce_tensor(obj)
         return NotImplemented
 
     def is_known(self, obj) -> bool:

@@ -3,6 +3,9 @@
 import pickletools
 from collections import Counter, OrderedDict
 
+from .._host import extensions
+from .._values.dtype import exports
+from ..tensor import Size, Tensor, device
 from . import guarded, names
 
 MISSING = object()
@@ -37,26 +40,20 @@ def _functions() -> list:
 
 
 def _classes() -> list:
-    torch = names.root()
-    return [torch.Tensor, torch.nn.Parameter, *_user.values()]
+    return [Tensor, extensions.parameter_class.value, *_user.values()]
 
 
 _rebuild_from_type_v2 = guarded.rebuild_from_type(_functions, _classes)
 
 
 def _torch_globals() -> dict:
-    torch = names.root()
-    found = {
-        "torch.Tensor": torch.Tensor,
-        "torch.Size": torch.Size,
-        "torch.device": torch.device,
-        "torch.nn.parameter.Parameter": torch.nn.Parameter,
+    return {
+        "torch.Tensor": Tensor,
+        "torch.Size": Size,
+        "torch.device": device,
+        "torch.nn.parameter.Parameter": extensions.parameter_class.value,
+        **{str(dtype): dtype for dtype in exports().values()},
     }
-    for name in dir(torch):
-        value = getattr(torch, name, None) if not name.startswith("__") else None
-        if isinstance(value, torch.dtype) and names.dtype_name(value) == name:
-            found[f"torch.{name}"] = value
-    return found
 
 
 _torch_cache: dict = {}
@@ -97,7 +94,7 @@ def is_user(module: str, name: str) -> bool:
 
 
 def is_tensor(obj) -> bool:
-    return isinstance(obj, names.root().Tensor)
+    return isinstance(obj, Tensor)
 
 
 def _key(entry) -> tuple:

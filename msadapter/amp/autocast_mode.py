@@ -73,7 +73,7 @@ class autocast:
 
     def __enter__(self):
         settings = state.settings(self.device)
-        self._entered.append((settings.enabled, settings.dtype_object, state.cache_enabled))
+        self._entered.append((settings.enabled, settings.dtype, state.cache_enabled))
         state.set_enabled(self.device, self._enabled)
         state.set_dtype(self.device, self.fast_dtype)
         state.cache_enabled = self._cache_enabled

@@ -6,6 +6,7 @@ from collections import abc, defaultdict
 from enum import Enum
 
 from .. import ops
+from .._values.dtype import float32, int32
 from ..autograd import no_grad
 from ..tensor import Tensor
 
@@ -86,9 +87,9 @@ class GradScaler:
     def _lazy_init_scale_growth_tracker(self, device):
         if self._growth_tracker is not None:
             raise AssertionError("_growth_tracker initialized before _scale")
-        single = _float32()
+        single = float32
         self._scale = ops.full((), self._init_scale, dtype=single, device=device)
-        self._growth_tracker = ops.full((), self._init_growth_tracker, dtype=_int32(), device=device)
+        self._growth_tracker = ops.full((), self._init_growth_tracker, dtype=int32, device=device)
 
     def _check_scale_growth_tracker(self, name):
         fix = (
@@ -146,7 +147,7 @@ class GradScaler:
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         inverse = self._scale.double().reciprocal().float()
-        found_inf = ops.full((), 0.0, dtype=_float32(), device=self._scale.device)
+        found_inf = ops.full((), 0.0, dtype=float32, device=self._scale.device)
         state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, found_inf, False)
         state["stage"] = OptState.UNSCALED
 
@@ -203,8 +204,8 @@ class GradScaler:
 
     def _check_inf_per_device(self, optimizer):
         scale, _ = self._check_scale_growth_tracker("_check_inf_per_device")
-        one = ops.full((), 1.0, dtype=_float32(), device=scale.device)
-        zero = ops.full((), 0.0, dtype=_float32(), device=scale.device)
+        one = ops.full((), 1.0, dtype=float32, device=scale.device)
+        zero = ops.full((), 0.0, dtype=float32, device=scale.device)
         state = self._per_optimizer_states[id(optimizer)]
         state["found_inf_per_device"] = self._unscale_grads_(optimizer, one, zero, True)
         return state["found_inf_per_device"]
@@ -337,15 +338,3 @@ class GradScaler:
 
     def __setstate__(self, state):
         self.__dict__.update(state)
-
-
-def _float32():
-    from .._serialization.names import root
-
-    return root().float32
-
-
-def _int32():
-    from .._serialization.names import root
-
-    return root().int32

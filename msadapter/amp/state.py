@@ -7,6 +7,7 @@ operators' declarations give (``autocast=`` of msadapter/ops).
 import threading
 
 from .._host.native import load
+from .._values.dtype import bfloat16, float16
 from ..ops.internal import autocast_cache, clear_autocast_cache
 
 DEVICE_TYPES = ("cpu", "cuda", "npu", "privateuseone", "xpu", "mtia", "maia", "hpu", "ipu", "mps", "xla")
@@ -15,24 +16,11 @@ DEVICE_TYPES = ("cpu", "cuda", "npu", "privateuseone", "xpu", "mtia", "maia", "h
 class _Settings:
     """The autocast settings of one device type."""
 
-    __slots__ = ("enabled", "dtype_name", "dtype_object")
+    __slots__ = ("enabled", "dtype")
 
-    def __init__(self, dtype_name):
+    def __init__(self, dtype):
         self.enabled = False
-        self.dtype_name = dtype_name
-        self.dtype_object = None
-
-    @property
-    def dtype(self):
-        if self.dtype_object is None:
-            self.dtype_object = _dtype(self.dtype_name)
-        return self.dtype_object
-
-
-def _dtype(name):
-    from .._serialization.names import root
-
-    return getattr(root(), name)
+        self.dtype = dtype
 
 
 class AutocastState(threading.local):
@@ -40,7 +28,7 @@ class AutocastState(threading.local):
 
     def __init__(self):
         self.nesting = 0
-        self._devices = {"cpu": _Settings("bfloat16"), "accelerator": _Settings("float16")}
+        self._devices = {"cpu": _Settings(bfloat16), "accelerator": _Settings(float16)}
 
     @property
     def cache_enabled(self) -> bool:
@@ -67,7 +55,7 @@ class AutocastState(threading.local):
         self._tell(device_type)
 
     def set_dtype(self, device_type: str, dtype) -> None:
-        self.settings(device_type).dtype_object = dtype
+        self.settings(device_type).dtype = dtype
         self._tell(device_type)
 
     def _tell(self, device_type: str) -> None:

@@ -1,5 +1,9 @@
 """torch.cuda.FloatTensor and the other legacy types, as constructors and for isinstance."""
 
+from .._values.dtype import ALL
+from ..tensor import Tensor
+from ..tensor._legacy import legacy_new
+
 _DTYPES = {
     "DoubleTensor": "float64",
     "FloatTensor": "float32",
@@ -20,18 +24,12 @@ class TensorType(type):
     """The metaclass of these types. A call makes a tensor, and isinstance compares dtype and device."""
 
     def __call__(cls, *args, **kwargs):
-        from .._serialization.names import root
-        from ..tensor._legacy import legacy_new
-
-        return legacy_new(args, kwargs, getattr(root(), cls.dtype_name), cls.device_name)
+        return legacy_new(args, kwargs, ALL[cls.dtype_name], cls.device_name)
 
     def __instancecheck__(cls, obj):
-        from .._serialization.names import root
-
-        torch = root()
         return (
-            isinstance(obj, torch.Tensor)
-            and obj.dtype == getattr(torch, cls.dtype_name)
+            isinstance(obj, Tensor)
+            and obj.dtype == ALL[cls.dtype_name]
             and obj.device.type == cls.device_name
         )
 

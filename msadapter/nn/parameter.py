@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from .. import ops
+from .._host import extensions
 from ..tensor import Tensor
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
@@ -66,6 +67,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 def _user_attributes(tensor):
     """Return the attributes that user code has set. Attributes of the library start with an underscore."""
     return {name for name in tensor.__dict__ if not name.startswith("_") and name != "grad"}
+
+
+extensions.parameter_class.provide(Parameter)
 
 
 class _BufferMeta(type(Tensor)):

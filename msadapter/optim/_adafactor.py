@@ -1,6 +1,7 @@
 """Adafactor (Shazeer and Stern, 2018). It stores second moments of a matrix as a row and a column."""
 
 from .. import ops
+from .._values.limits import finfo
 from ..tensor import Tensor
 from ..tensor import _tensor as factory
 from ._rules import RuleOptimizer, signed
@@ -86,7 +87,7 @@ def adafactor(
     rows = zip(params, grads, row_vars, col_vars, variances, state_steps, strict=True)
     for param, grad, row_var, col_var, variance, step_t in rows:
         grad = signed(grad, maximize)
-        smallest = _machine_eps(param.dtype) if eps1 is None else eps1
+        smallest = finfo(param.dtype).eps if eps1 is None else eps1
         step_t += 1
         step = step_t.item()
         fresh = step**beta2_decay
@@ -110,9 +111,3 @@ def _factored(grad, row_var, col_var, fresh, smallest):
         variance.lerp_(mean, fresh)
     estimate = row_var @ col_var
     return estimate.div_(row_var.mean(dim=-2, keepdim=True).clamp_(min=smallest))
-
-
-def _machine_eps(dtype):
-    from .._serialization.names import root
-
-    return root().finfo(dtype).eps

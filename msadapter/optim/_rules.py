@@ -4,6 +4,7 @@ import functools
 import inspect
 
 from .. import ops
+from .._values.layout import FORMATS
 from ..autograd import enable_grad
 from ..tensor import Tensor
 from ..tensor import _tensor as factory
@@ -90,13 +91,7 @@ def check_steps(state_steps) -> None:
 
 
 def zeros_like(param):
-    return ops.zeros_like(param, memory_format=_preserve())
-
-
-def _preserve():
-    from .._serialization.names import root
-
-    return root().preserve_format
+    return ops.zeros_like(param, memory_format=FORMATS["preserve_format"])
 
 
 def as_real(param, *tensors):

@@ -79,13 +79,9 @@ def _get_value(x):
 def _get_scalar_dtype(is_fused=None):
     """Return the dtype of step counters: float32, or float64 if that is the default dtype."""
     if is_fused:
-        return _float32()
+        return float32
     default = factory.tensor(0.0).dtype
-    return default if default.itemsize == 8 else _float32()
-
-
-def _float32():
-    return float32
+    return default if default.itemsize == 8 else float32
 
 
 def _default_to_fused_or_foreach(params, differentiable, use_fused=False):
@@ -363,7 +359,7 @@ class Optimizer:
         if key == "step":
             group = next((g for g in param_groups if param_id in g["params"]), {})
             if group.get("capturable") or group.get("fused"):
-                return value.to(dtype=_float32(), device=param.device)
+                return value.to(dtype=float32, device=param.device)
             return value
         if param.is_floating_point():
             return value.to(dtype=param.dtype, device=param.device)

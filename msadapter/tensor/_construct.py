@@ -314,3 +314,40 @@ def as_tensor(data, dtype=None, device=None):
         out = from_numpy(data)
         return out.to(dtype=dtype, device=device) if dtype is not None or device is not None else out
     return tensor(data, dtype=dtype, device=device)
+
+
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+    """Return a tensor that shares memory with a Python buffer."""
+    size = dtype.itemsize
+    data = np.frombuffer(buffer, np.uint8)
+    if not data.flags.writeable:
+        warn_once(
+            "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to "
+            "the underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer to protect its "
+            "data or make it writable before converting it to a tensor.",
+            stacklevel=2,
+        )
+    if data.nbytes == 0 or count == 0:
+        raise ValueError(f"both buffer length ({data.nbytes}) and count ({count}) must not be 0")
+    if not 0 <= offset < data.nbytes:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({data.nbytes} bytes) minus 1"
+        )
+    n = count if count > 0 else (data.nbytes - offset) // size
+    if count < 0 and (data.nbytes - offset) % size:
+        raise ValueError(
+            f"buffer length ({data.nbytes - offset} bytes) after offset ({offset} bytes) must be a multiple of element size "
+            f"({size})"
+        )
+    if offset + n * size > data.nbytes:
+        raise ValueError(
+            f"requested buffer length ({n} * {size} bytes) after offset ({offset} bytes) must not be greater than "
+            f"actual buffer length ({data.nbytes} bytes)"
+        )
+    out = _C.from_buffer(data.ctypes.data + offset, n * size, dtype, (n,), data)
+    return out.requires_grad_() if requires_grad else out
+
+
+def from_dlpack(ext_tensor, **kwargs):
+    """Return a tensor that shares memory with an object that has the DLPack protocol."""
+    return from_numpy(np.from_dlpack(ext_tensor))

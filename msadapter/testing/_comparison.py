@@ -4,7 +4,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 
 from .. import ops
-from .._serialization.names import dtype_name, root
+from .._serialization.names import dtype_name
+from .._values.dtype import complex128, float64, int64
 from ..tensor import Tensor
 from ..tensor import _tensor as factory
 
@@ -106,9 +107,9 @@ def _to_tensor(value, other):
             f"No comparison pair was able to handle inputs of type {type(value)} and {type(other)}."
         )
     if isinstance(value, float):
-        return factory.tensor(value, dtype=root().float64)
+        return factory.tensor(value, dtype=float64)
     if isinstance(value, complex):
-        return factory.tensor(value, dtype=root().complex128)
+        return factory.tensor(value, dtype=complex128)
     return factory.as_tensor(value)
 
 
@@ -129,7 +130,7 @@ def _compare_tensors(actual, expected, at, options):
     if rtol is None:
         pairs = [_TOLERANCES.get(dtype_name(t.dtype), (0.0, 0.0)) for t in (actual, expected)]
         rtol, atol = max(p[0] for p in pairs), max(p[1] for p in pairs)
-    wide = root().complex128 if actual.dtype.is_complex or expected.dtype.is_complex else root().float64
+    wide = complex128 if actual.dtype.is_complex or expected.dtype.is_complex else float64
     if not (rtol or atol):
         expected = expected.to(actual.device)
         wrong = actual != expected
@@ -158,7 +159,7 @@ def _fail(actual, expected, wrong, rtol, atol, at):
             f"{allowed[1]}{at}"
         )
     if dtype_name(actual.dtype) == "bool":
-        actual, expected = actual.to(root().int64), expected.to(root().int64)
+        actual, expected = actual.to(int64), expected.to(int64)
     count, total = int(wrong.sum()), wrong.numel()
     distance = (actual - expected).abs()
     distance = ops.where(wrong, distance, ops.zeros_like(distance))

@@ -3,7 +3,9 @@
 import math
 
 from .. import ops
-from .._serialization.names import dtype_name, root
+from .._serialization.names import dtype_name
+from .._values.dtype import float32, float64, int64
+from .._values.limits import finfo, iinfo
 
 __all__ = ["make_tensor"]
 
@@ -22,7 +24,6 @@ def make_tensor(
     memory_format=None,
 ):
     """Return a tensor of random values in [low, high). The defaults depend on the dtype."""
-    torch = root()
     if len(shape) == 1 and not isinstance(shape[0], int):
         shape = tuple(shape[0])
     if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
@@ -39,9 +40,9 @@ def make_tensor(
         raise ValueError(f"`low` must be less than `high`, but got low={low!r} > high={high!r}")
     spread = noncontiguous and math.prod(shape) > 1
     full = (*shape[:-1], 2 * shape[-1]) if spread else shape
-    result = _values(torch, full, dtype, low, high).to(device)
+    result = _values(full, dtype, low, high).to(device)
     if exclude_zero:
-        smallest = torch.finfo(dtype).tiny if dtype.is_floating_point or dtype.is_complex else 1
+        smallest = finfo(dtype).tiny if dtype.is_floating_point or dtype.is_complex else 1
         result = ops.where(result == 0, ops.full_like(result, smallest), result)
     if spread:
         result = result[..., ::2]
@@ -50,21 +51,19 @@ def make_tensor(
     return result.requires_grad_(requires_grad)
 
 
-def _values(torch, shape, dtype, low, high):
+def _values(shape, dtype, low, high):
     name = dtype_name(dtype)
     if name == "bool":
         return ops.randint(0, 2, shape, dtype=dtype)
     if dtype.is_complex:
-        part = torch.float64 if name == "complex128" else torch.float32
-        return ops.complex(_values(torch, shape, part, low, high), _values(torch, shape, part, low, high)).to(
-            dtype
-        )
+        part = float64 if name == "complex128" else float32
+        return ops.complex(_values(shape, part, low, high), _values(shape, part, low, high)).to(dtype)
     if dtype.is_floating_point:
         low, high = (_FLOAT_DEFAULT[0] if low is None else low), (_FLOAT_DEFAULT[1] if high is None else high)
-        return ops.empty(shape, dtype=torch.float32).uniform_(low, high).to(dtype)
-    limits = torch.iinfo(dtype)
+        return ops.empty(shape, dtype=float32).uniform_(low, high).to(dtype)
+    limits = iinfo(dtype)
     first = max(limits.min, _INTEGER_DEFAULT[0] if low is None else math.ceil(low))
     last = min(limits.max, _INTEGER_DEFAULT[1] if high is None else math.ceil(high))
     if name == "uint8" and low is None:
         first = 0
-    return ops.randint(first, max(last, first + 1), shape, dtype=torch.int64).to(dtype)
+    return ops.randint(first, max(last, first + 1), shape, dtype=int64).to(dtype)

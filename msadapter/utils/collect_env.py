@@ -3,7 +3,7 @@
 import platform
 import sys
 
-from .._serialization.names import root
+from ..alias import TORCH_VERSION
 
 
 def get_pretty_env_info() -> str:
@@ -11,7 +11,7 @@ def get_pretty_env_info() -> str:
     from importlib import metadata
 
     rows = [
-        ("PyTorch interface", root().__version__),
+        ("PyTorch interface", TORCH_VERSION),
         ("Python", sys.version.split()[0]),
         ("OS", platform.platform()),
     ]

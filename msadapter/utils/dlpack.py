@@ -2,6 +2,8 @@
 
 import ctypes
 
+from ..tensor._construct import from_dlpack as _shared_with
+
 __all__ = ["from_dlpack", "to_dlpack"]
 
 _is_valid = ctypes.pythonapi.PyCapsule_IsValid
@@ -32,8 +34,6 @@ def from_dlpack(ext_tensor):
     Raises:
         RuntimeError: the capsule was consumed before.
     """
-    from .._serialization.names import root
-
     if type(ext_tensor).__name__ == "PyCapsule":
         if not _is_valid(ext_tensor, b"dltensor"):
             raise RuntimeError(
@@ -41,4 +41,4 @@ def from_dlpack(ext_tensor):
                 "might have already constructed a tensor from it once."
             )
         ext_tensor = _Given(ext_tensor)
-    return root().from_dlpack(ext_tensor)
+    return _shared_with(ext_tensor)

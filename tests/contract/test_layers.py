@@ -170,6 +170,31 @@ def test_no_import_goes_upwards():
     assert upward(GRAPH, LAYERS) == []
 
 
+# An import by name is hidden from the two tests above, so each of these modules has a reason.
+BY_NAME = {
+    "": "its own modules, under the names of torch._C",
+    "_host.doctor": "the stand-in package of an installation that cannot be imported",
+    "_host.extensions": "what a higher layer has named with provide_from",
+    "_host.native": "the native layer, which it makes",
+    "_host.runtime": "MindSpore's modules",
+    "_process": "the module of a device, which is in the same layer",
+    "_serialization.names": "what a file names",
+    "alias.finder": "the module that an alias stands for",
+    "alias.waiting": "a module at its first use",
+    "autograd": "torch.autograd.torch, which PyTorch has too",
+    "distributed.checkpoint._metadata_file": "what a file names",
+    "overrides": "the finished namespace, whose functions it lists",
+    "torch_npu.dynamo": "modules of torchair, which it makes",
+    "_host.coverage": "the namespaces of torch, which the page lists",
+}
+
+
+def test_modules_are_taken_by_name_only_for_a_reason():
+    found = {name: lines for name in FILES if (lines := by_name(name, FILES))}
+    assert {name: lines for name, lines in found.items() if name.partition(".")[2] not in BY_NAME} == {}
+    assert set(BY_NAME) - {name.partition(".")[2] for name in found} == set()
+
+
 def test_no_files_import_each_other_in_a_circle():
     assert circles({name: set(targets) for name, targets in GRAPH.items()}) == []
 
@@ -196,20 +221,61 @@ def test_no_headers_include_each_other_in_a_circle():
     assert circles(graph) == []
 
 
+def _may_be_taken(
+    call: ast.Call | ast.Subscript, argument: ast.AST, name: str, files: dict[str, Path]
+) -> bool:
+    """Whether an argument of import_module or sys.modules is the file itself, its own submodule, or of another package."""
+    text = ast.unparse(argument)
+    relative = isinstance(call, ast.Call) and [ast.unparse(a) for a in call.args[1:]] == ["__name__"]
+    if not isinstance(argument, ast.Constant):
+        return text == "__name__" or text.startswith("f'{__name__}.") or (relative and text.startswith("f'."))
+    if files[name].name == "__init__.py" and argument.value.startswith(f"{name}."):
+        return True
+    head = argument.value.partition(".")[0]
+    return head not in ("torch", min(files, key=len)) if head else relative
+
+
+def by_name(name: str, files: dict[str, Path]) -> list[int]:
+    """The lines that take a module of this package by its name, without an import statement.
+
+    They call importlib.import_module or __import__, or read sys.modules. An own submodule does not count.
+    """
+    found = []
+    for node in ast.walk(ast.parse(files[name].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            taken, argument = ast.unparse(node.value), node.slice
+        elif isinstance(node, ast.Call) and node.args:
+            taken, argument = ast.unparse(node.func), node.args[0]
+        else:
+            continue
+        way = re.search(r"import_module$|^__import__$|(^|\.)sys\.modules(\.get)?$", taken)
+        if way and not _may_be_taken(node, argument, name, files):
+            found.append(node.lineno)
+    return found
+
+
 # ---- the reading itself: each kind of import is seen
 @pytest.fixture
-def toy(tmp_path):
-    def write(**files: str) -> dict[str, dict[str, int]]:
+def toy_files(tmp_path):
+    def write(**files: str) -> dict[str, Path]:
         for name, text in files.items():
             path = tmp_path / "msadapter" / (name.replace("__", "/").strip("/") + ".py")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         for folder in {p.parent for p in (tmp_path / "msadapter").rglob("*.py")}:
             (folder / "__init__.py").touch()
-        found = modules(tmp_path / "msadapter")
-        return {name: imports(name, found) for name in found}
+        return modules(tmp_path / "msadapter")
 
     return write
+
+
+@pytest.fixture
+def toy(toy_files):
+    def read(**files: str) -> dict[str, dict[str, int]]:
+        found = toy_files(**files)
+        return {name: imports(name, found) for name in found}
+
+    return read
 
 
 @pytest.mark.parametrize(
@@ -230,6 +296,36 @@ def test_an_upward_import_is_seen(toy, text):
     graph = toy(low=text, high="")
     known = layers("```layers\nface msadapter\nupper high\nlower low\n```\n")
     assert [line.split(" imports ")[1] for line in upward(graph, known)] == ["msadapter.high (upper)"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import importlib\nimportlib.import_module('msadapter.high')",
+        "import importlib\nimportlib.import_module('torch')",
+        "import importlib as _importlib\n_importlib.import_module(NAME)",
+        "from importlib import import_module\ndef f():\n    return import_module('.high', __package__)",
+        "import sys\nroot = sys.modules.get('msadapter')",
+        "import sys\nroot = sys.modules[__package__]",
+        "__import__('msadapter.high')",
+    ],
+)
+def test_an_import_by_name_is_seen(toy_files, text):
+    assert by_name("msadapter.low", toy_files(low=text)) == [text.count("\n") + 1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import importlib\nimportlib.import_module('mindspore.mint')",
+        "import importlib\nimportlib.import_module(f'.{name}', __name__)",
+        "import importlib\nimportlib.import_module(f'{__name__}.{name}')",
+        "import sys\nsys.modules[__name__].__class__ = C",
+        "import sys\nsys.modules[name] = made",
+    ],
+)
+def test_an_import_of_an_own_submodule_or_of_another_package_does_not_count(toy_files, text):
+    assert by_name("msadapter.low", toy_files(low=text)) == []
 
 
 def test_imports_for_type_checkers_do_not_count(toy):

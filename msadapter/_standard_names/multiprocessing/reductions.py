@@ -9,6 +9,12 @@ from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
 
+from .._host import extensions
+from .._serialization.names import dtype_name
+from .._values.dtype import exports
+from .._values.layout import FORMATS
+from ..tensor import Tensor, UntypedStorage, _shared
+
 _FOLDER = "/dev/shm" if os.path.isdir("/dev/shm") else None
 _SMALL = 1 << 15
 _numbers = itertools.count()
@@ -29,32 +35,25 @@ def _rebuild_from_file(path, size, requires_grad, *layout):
 
 
 def _rebuild_shared(path, nbytes, dtype, offset, shape, stride, requires_grad, is_parameter):
-    from .._serialization.names import root
-    from ..tensor import _shared
-
-    torch = root()
-    storage = torch.UntypedStorage(nbytes)
+    storage = UntypedStorage(nbytes)
     _shared.attach(storage, path)
-    tensor = torch.Tensor._from_storage(storage, getattr(torch, dtype), offset, shape, stride)
+    tensor = Tensor._from_storage(storage, exports()[dtype], offset, shape, stride)
     if is_parameter:
-        return torch.nn.Parameter(tensor, requires_grad)
+        return extensions.parameter_class.value(tensor, requires_grad)
     return tensor.requires_grad_(requires_grad)
 
 
 def _rebuild(array, requires_grad, dtype, shape, device, is_parameter):
-    from .._serialization.names import root
-
-    torch = root()
-    storage = torch.UntypedStorage.from_numpy(array)
+    storage = UntypedStorage.from_numpy(array)
     stride, step = [], 1
     for length in reversed(shape):
         stride.insert(0, step)
         step *= max(length, 1)
-    tensor = torch.Tensor._from_storage(storage, getattr(torch, dtype), 0, tuple(shape), tuple(stride))
+    tensor = Tensor._from_storage(storage, exports()[dtype], 0, tuple(shape), tuple(stride))
     if device != "cpu":
         tensor = tensor.to(device)
     if is_parameter:
-        return torch.nn.Parameter(tensor, requires_grad)
+        return extensions.parameter_class.value(tensor, requires_grad)
     if requires_grad:
         tensor.requires_grad_()
     return tensor
@@ -65,10 +64,6 @@ def reduce_tensor(tensor):
 
     A tensor in shared memory arrives as the same memory, any other as a copy.
     """
-    from .._serialization.names import dtype_name, root
-    from ..tensor import _shared
-
-    torch = root()
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
             "Cowardly refusing to serialize non-leaf tensor which requires_grad, since "
@@ -80,16 +75,16 @@ def reduce_tensor(tensor):
     storage = tensor.untyped_storage()
     if tensor.device.type == "cpu" and storage.is_shared():
         geometry = tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride())
-        kind = tensor.requires_grad, isinstance(tensor, torch.nn.Parameter)
+        kind = tensor.requires_grad, isinstance(tensor, extensions.parameter_class.value)
         return _rebuild_shared, (*_shared.address_of(storage), dtype_name(tensor.dtype), *geometry, *kind)
-    compact = tensor.detach().clone(memory_format=torch.contiguous_format)
+    compact = tensor.detach().clone(memory_format=FORMATS["contiguous_format"])
     data = compact.untyped_storage()._numpy()[: compact.numel() * compact.element_size()]
     layout = (
         tensor.requires_grad,
         dtype_name(tensor.dtype),
         tuple(tensor.shape),
         str(tensor.device),
-        isinstance(tensor, torch.nn.Parameter),
+        isinstance(tensor, extensions.parameter_class.value),
     )
     if _FOLDER is None or data.nbytes < _SMALL:
         return _rebuild_from_bytes, (data.tobytes(), *layout)
@@ -108,9 +103,6 @@ def _remove_left_files():
 
 def init_reductions() -> None:
     """Register tensors with the standard library, so that its queues and pipes can send them."""
-    from .._serialization.names import root
-
-    torch = root()
-    ForkingPickler.register(torch.Tensor, reduce_tensor)
-    ForkingPickler.register(torch.nn.Parameter, reduce_tensor)
+    ForkingPickler.register(Tensor, reduce_tensor)
+    ForkingPickler.register(extensions.parameter_class.value, reduce_tensor)
     atexit.register(_remove_left_files)

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from ... import ops
 from ..._serialization.files import open_for_writing
-from ..._serialization.names import root
 from ._safetensors_files import SUFFIX, Opened, Piece, contents, file_name, pieces_of
 
 INDEX = "model.safetensors.index.json"
@@ -87,7 +87,7 @@ def _bytes(piece: Piece) -> int:
 
 def _whole(pieces: list[tuple[str, Piece]]) -> Any:
     """The tensor of which these are all pieces."""
-    torch, (_, first) = root(), pieces[0]
+    _, first = pieces[0]
     shape = [
         max(piece.offsets[axis] + piece.shape[axis] for _, piece in pieces)
         for axis in range(len(first.shape))
@@ -96,7 +96,7 @@ def _whole(pieces: list[tuple[str, Piece]]) -> Any:
         [p for _, p in pieces]
     ):
         raise RuntimeError(f"the pieces of {first.fqn!r} do not make up a tensor of size {shape}")
-    whole = torch.empty(shape, dtype=first.dtype)
+    whole = ops.empty(shape, dtype=first.dtype)
     for file, piece in pieces:
         part = tuple(slice(at, at + length) for at, length in zip(piece.offsets, piece.shape, strict=True))
         whole[part] = Opened(file).tensor(piece.fqn)

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._serialization.names import root
+from ..._values.dtype import exports, uint8
+from ...tensor._construct import frombuffer
 
 SUFFIX = ".safetensors"
 _NOTE = "DCP_SHARDING_INFO"
@@ -85,7 +86,7 @@ class Opened:
     def tensor(self, name: str) -> Any:
         """The tensor. It reads its elements from the file when they are used, and writing to it does not change the file."""
         begin, end = self._places[name]
-        flat = root().frombuffer(self._mapped, dtype=root().uint8)[begin:end]
+        flat = frombuffer(self._mapped, dtype=uint8)[begin:end]
         if begin % self.dtypes[name].itemsize:  # the header's length need not be a multiple of an element's
             flat = flat.clone()
         return flat.view(self.dtypes[name]).reshape(self.shapes[name])
@@ -124,7 +125,7 @@ def pieces_of(file: Path) -> list[Piece]:
 
 
 def _dtype(file: str | Path, name: str) -> Any:
-    found = getattr(root(), _DTYPES.get(name, ""), None)
+    found = exports().get(_DTYPES.get(name, ""))
     if found is None:
         raise RuntimeError(f"{file} has elements of the dtype {name}, which is not supported")
     return found

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._serialization.files import open_for_writing
-from ..._serialization.names import root
+from ..._values.size import Size
 from ...autograd import no_grad
 from ...futures import Future
 from ._consolidate_hf_safetensors import consolidate_safetensors_files, write_index
@@ -161,21 +161,21 @@ class HuggingFaceStorageReader(FileSystemReader):
         files = sorted(entry.path for entry in os.scandir(self.path) if entry.name.endswith(SUFFIX))
         if not files:
             raise FileNotFoundError(f"{self.path} contains no file *{SUFFIX}")
-        torch, tensors, places = root(), {}, {}
+        tensors, places = {}, {}
         for file in files:
             for piece in pieces_of(Path(file)):
-                offsets, sizes = torch.Size(piece.offsets), torch.Size(piece.shape)
+                offsets, sizes = Size(piece.offsets), Size(piece.shape)
                 known = tensors.get(piece.fqn)
                 if known is None:
                     known = tensors[piece.fqn] = TensorStorageMetadata(
-                        TensorProperties(dtype=piece.dtype), torch.Size([0] * len(sizes)), []
+                        TensorProperties(dtype=piece.dtype), Size([0] * len(sizes)), []
                     )
                 if known.properties.dtype != piece.dtype or len(known.size) != len(sizes):
                     raise RuntimeError(
                         f"{file} has another dtype or rank for {piece.fqn!r} than earlier files"
                     )
                 known.chunks.append(ChunkStorageMetadata(offsets, sizes))
-                known.size = torch.Size(
+                known.size = Size(
                     [max(whole, a + b) for whole, a, b in zip(known.size, offsets, sizes, strict=True)]
                 )
                 places[MetadataIndex(piece.fqn, offsets)] = _HFStorageInfo(file, sizes, piece.dtype)

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from ..._serialization.names import root
+from ..._values.base import _C
+from ..._values.layout import FORMATS, LAYOUTS
+from ..._values.size import Size
 
 __all__ = [
     "BytesStorageMetadata",
@@ -43,10 +45,10 @@ _FORMATS = {
 class TensorProperties:
     """The properties of a tensor apart from its size. They are pickled as a tuple with the memory format as a number."""
 
-    dtype: Any = field(default_factory=lambda: root().get_default_dtype())
-    layout: Any = field(default_factory=lambda: root().strided)
+    dtype: Any = field(default_factory=_C.default_dtype)
+    layout: Any = LAYOUTS["strided"]
     requires_grad: bool = False
-    memory_format: Any = field(default_factory=lambda: root().contiguous_format)
+    memory_format: Any = FORMATS["contiguous_format"]
     pin_memory: bool = False
 
     def __getstate__(self):
@@ -58,7 +60,7 @@ class TensorProperties:
     def __setstate__(self, state):
         self.dtype, self.layout, self.requires_grad, encoding, self.pin_memory = state
         name = next(name for name, value in _FORMATS.items() if value == encoding)
-        self.memory_format = getattr(root(), name)
+        self.memory_format = FORMATS[name]
 
     @staticmethod
     def create_from_tensor(tensor) -> "TensorProperties":
@@ -121,4 +123,4 @@ class MetadataIndex:
     def __init__(self, fqn, offset=None, index=None):
         object.__setattr__(self, "fqn", fqn)
         object.__setattr__(self, "index", index)
-        object.__setattr__(self, "offset", root().Size(offset) if offset is not None else None)
+        object.__setattr__(self, "offset", Size(offset) if offset is not None else None)

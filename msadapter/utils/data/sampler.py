@@ -3,6 +3,8 @@
 import itertools
 
 from ... import ops
+from ..._values.dtype import float64, int64
+from ...ops._generator import Generator
 from ...tensor import _tensor as factory
 
 __all__ = [
@@ -17,15 +19,11 @@ __all__ = [
 
 def draw_seed(generator=None) -> int:
     """Return a 63-bit number from a generator. Without a generator, the default one advances as in PyTorch."""
-    from ..._serialization.names import root
-
-    return int(ops.empty((), dtype=root().int64).random_(generator=generator).item())
+    return int(ops.empty((), dtype=int64).random_(generator=generator).item())
 
 
 def _new_generator(seed):
-    from ..._serialization.names import root
-
-    generator = root().Generator()
+    generator = Generator()
     generator.manual_seed(seed)
     return generator
 
@@ -77,18 +75,12 @@ class RandomSampler(Sampler):
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self):
-        from ..._serialization.names import root
-
         count, wanted = len(self.data_source), self.num_samples
         generator = self.generator if self.generator is not None else _new_generator(draw_seed())
         if self.replacement:
             for _ in range(wanted // 32):
-                yield from ops.randint(
-                    high=count, size=(32,), dtype=root().int64, generator=generator
-                ).tolist()
-            yield from ops.randint(
-                high=count, size=(wanted % 32,), dtype=root().int64, generator=generator
-            ).tolist()
+                yield from ops.randint(high=count, size=(32,), dtype=int64, generator=generator).tolist()
+            yield from ops.randint(high=count, size=(wanted % 32,), dtype=int64, generator=generator).tolist()
             return
         for _ in range(wanted // count if count else 0):
             yield from ops.randperm(count, generator=generator).tolist()
@@ -118,15 +110,13 @@ class WeightedRandomSampler(Sampler):
     """Draws indices with probabilities proportional to the given weights."""
 
     def __init__(self, weights, num_samples: int, replacement: bool = True, generator=None):
-        from ..._serialization.names import root
-
         if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
             raise ValueError(
                 f"num_samples should be a positive integer value, but got num_samples={num_samples}"
             )
         if not isinstance(replacement, bool):
             raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
-        weights = factory.as_tensor(weights, dtype=root().double)
+        weights = factory.as_tensor(weights, dtype=float64)
         if weights.dim() != 1:
             raise ValueError(
                 f"weights should be a 1d sequence but given weights have shape {tuple(weights.shape)}"

@@ -9,8 +9,9 @@ import timeit
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import msadapter
+
 from .... import accelerator
-from ...._serialization.names import root
 from .common import Measurement, TaskSpec, set_torch_threads
 
 __all__ = ["Language", "Timer", "timer"]
@@ -75,7 +76,7 @@ class Timer:
                 "likely this code can simply be moved to `setup`."
             )
         stmt, setup = _dedented(stmt), _dedented(setup)
-        self._timer = timeit.Timer(stmt, setup, timer, {"torch": root(), **(globals or {})})
+        self._timer = timeit.Timer(stmt, setup, timer, {"torch": msadapter, **(globals or {})})
         self._task_spec = TaskSpec(stmt, setup, global_setup, label, sub_label, description, env, num_threads)
 
     def _timeit(self, number: int) -> float:

@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from .... import ops
+from ...._values.dtype import float64
 from ....tensor import Tensor
 from ....tensor import _tensor as factory
 
@@ -109,9 +110,7 @@ def collate_numpy_scalar_fn(batch, *, collate_fn_map=None):
 
 def collate_float_fn(batch, *, collate_fn_map=None):
     """Combine Python floats to a float64 tensor."""
-    from ...._serialization.names import root
-
-    return factory.tensor(batch, dtype=root().float64)
+    return factory.tensor(batch, dtype=float64)
 
 
 def collate_int_fn(batch, *, collate_fn_map=None):

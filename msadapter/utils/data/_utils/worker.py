@@ -7,6 +7,8 @@ import random
 import numpy as np
 
 from ...._utils import ExceptionWrapper
+from ...._values.base import _C
+from ....random import manual_seed
 from . import fetch
 
 ALIVE_CHECK = 5.0
@@ -54,11 +56,9 @@ def numpy_seed(base_seed: int, worker_id: int):
 
 
 def _seed_all(base_seed, worker_id):
-    from ...._serialization.names import root
-
     seed = base_seed + worker_id
     random.seed(seed)
-    root().manual_seed(seed)
+    manual_seed(seed)
     np.random.seed(numpy_seed(base_seed, worker_id))
     return seed
 
@@ -68,10 +68,8 @@ def worker_loop(setup, indices, results, done):
 
     setup: dict of dataset, iterable, auto_collation, collate_fn, drop_last, base_seed, init_fn, worker_id, num_workers.
     """
-    from ...._serialization.names import root
-
     global _worker_info
-    root().set_num_threads(1)  # the parent's thread pool does not exist in a forked child
+    _C.set_num_threads(1)  # the parent's thread pool does not exist in a forked child
     worker_id, parent = setup["worker_id"], os.getppid()
     where = f"in DataLoader worker process {worker_id}"
     seed = _seed_all(setup["base_seed"], worker_id)
