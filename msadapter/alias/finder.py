@@ -14,7 +14,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from .submodules import ELSEWHERE, PRESENT
+from .submodules import ELSEWHERE, OURS, PRESENT
 from .waiting import is_waiting, stop_waiting, wait_for
 
 SHIM = Path(__file__).resolve().parent / "shim"
@@ -138,6 +138,9 @@ class AliasFinder:
         own_name = self.target_of(fullname)
         if own_name is None:
             return None
+        if fullname.startswith("torch.") and fullname.split(".")[1] in OURS:
+            # With None, the next finder would look into the folder of msadapter and load the module a second time.
+            raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
         spec = _spec_of(own_name)
         if spec is None:
             return None

@@ -88,3 +88,12 @@ ELSEWHERE = {
     "xpu.random": "xpu",
     "xpu.streams": "xpu",
 }
+
+# Modules and packages of msadapter that PyTorch does not have. They are not modules of torch, although they are
+# below msadapter.
+OURS = frozenset(
+    """
+__main__ _absent_device _aten _checks _errors _host _native_names _process _quantized _serialization
+_standard_names _symbolic _values _vision alias csrc mindio_ttp tensor torch_npu transformer_engine triton
+""".split()  # noqa: SIM905 (as above)
+)

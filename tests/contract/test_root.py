@@ -1,6 +1,6 @@
 """The names of this project's own modules are not those of torch, and do not hide the standard library."""
 
-import importlib
+import importlib.util
 import pickle
 import subprocess
 import sys
@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 
 import msadapter
-from tests.golden import surface
+from msadapter.alias.submodules import OURS
+from tests.golden import store, surface
 
 msadapter.install()
 import torch  # noqa: E402
 
 PACKAGE = Path(msadapter.__file__).parent
+# What `import torch` loads in PyTorch, what it loads later, and torch.npu, which torch_npu adds.
+PYTORCHS = {name.split(".")[1] for name in store.load("modules").cases} | {"_dynamo", "onnx", "npu"}
 
 
 @pytest.mark.parametrize("name", ["doctor", "launcher", "coverage", "generator", "native", "runtime"])
@@ -22,6 +25,24 @@ def test_what_is_ours_is_no_module_of_torch(name):
     assert not hasattr(torch, name)
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module(f"torch.{name}")
+
+
+@pytest.mark.parametrize("name", sorted(OURS))
+def test_packages_that_pytorch_does_not_have_are_no_modules_of_torch(name):
+    for module in (f"torch.{name}", f"torch.{name}.inner"):
+        with pytest.raises(ModuleNotFoundError, match=f"No module named 'torch.{name}'"):
+            importlib.import_module(module)
+        assert module not in sys.modules
+    assert importlib.util.find_spec(f"msadapter.{name}") is not None
+
+
+def test_every_module_of_the_root_is_pytorchs_or_is_named_as_ours():
+    folders = (PACKAGE, PACKAGE / "_standard_names")
+    found = {
+        path.stem for folder in folders for path in folder.iterdir() if path.suffix == ".py" or path.is_dir()
+    }
+    assert found - OURS - PYTORCHS - {"__init__", "__pycache__"} == set()
+    assert set() == PYTORCHS & OURS
 
 
 def test_no_file_carries_the_name_of_a_standard_module():
