@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 
 _ANSWERS = {  # what the functions of such a module return without a device
@@ -33,13 +32,34 @@ _ANSWERS = {  # what the functions of such a module return without a device
 }
 
 
-def _answer(value, *args, **kwargs):
-    return list(value) if isinstance(value, tuple) else value
+def _named(function, device: str, name: str):
+    """Return the function under the name that it has in ``torch.<device>``."""
+    function.__module__ = f"torch.{device}"
+    function.__name__ = function.__qualname__ = name
+    return function
 
 
-def _empty(*args, **kwargs) -> dict:
-    """Return an empty dict, because there is no device to report on."""
-    return {}
+def _answer(value):
+    def answer(*args, **kwargs):
+        return list(value) if isinstance(value, tuple) else value
+
+    return answer
+
+
+def _empty():
+    def empty(*args, **kwargs) -> dict:
+        """Return an empty dict, because there is no device to report on."""
+        return {}
+
+    return empty
+
+
+def _refusal(text: str):
+    def refuse(*args, **kwargs):
+        """Raise AssertionError, because this device does not exist."""
+        raise AssertionError(text)
+
+    return refuse
 
 
 def absent(name: str, functions: Iterable[str] = (), classes: Iterable[str] = ()) -> dict:
@@ -53,16 +73,15 @@ def absent(name: str, functions: Iterable[str] = (), classes: Iterable[str] = ()
     """
     text = f"Torch not compiled with {name.upper()} enabled"
 
-    def refuse(*args, **kwargs):
-        """Raise AssertionError, because this device does not exist."""
-        raise AssertionError(text)
-
     def __init__(self, *args, **kwargs):
         raise AssertionError(text)
 
-    made: dict = {key: functools.partial(_answer, value) for key, value in _ANSWERS.items()}
-    made.update(memory_stats=_empty, memory_stats_as_nested_dict=_empty, default_generators=())
-    made.update(dict.fromkeys(("current_device", "synchronize", *functions), refuse))
+    made: dict = {key: _answer(value) for key, value in _ANSWERS.items()}
+    made.update(memory_stats=_empty(), memory_stats_as_nested_dict=_empty())
+    made.update({key: _refusal(text) for key in ("current_device", "synchronize", *functions)})
+    for key, function in made.items():
+        _named(function, name, key)
+    made["default_generators"] = ()
     made.update(
         {
             one: type(

@@ -325,6 +325,8 @@ def _unpickler_factory(weights_only, pickle_module, pickle_load_args):
                 return kind
             if module == "torch" or module.startswith("torch."):
                 return names.find(module, name)
+            if name == "getattr" and module in ("builtins", "__builtin__"):
+                return names.attribute
             return super().find_class(module, name)
 
     def full(stream, persistent_load):

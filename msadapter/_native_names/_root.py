@@ -7,6 +7,8 @@ import sys
 import warnings
 import weakref
 
+import msadapter
+
 from .._host.native import load
 from .._values import determinism
 from ..autograd.grad_mode import is_multithreading_enabled
@@ -129,8 +131,8 @@ def _is_cached_tensor(tensor) -> bool:
 
 class _FunctionsOfTorch(type):
     def __getattr__(cls, name: str):
-        found = namespaces["torch"].get(name)
-        if found is None:
+        found = namespaces["torch"].get(name) or getattr(msadapter, name, None)
+        if not callable(found):
             raise AttributeError(f"type object 'torch._C._VariableFunctionsClass' has no attribute {name!r}")
         return found
 

@@ -4,7 +4,11 @@ import _compat_pickle
 import importlib
 import sys
 
+from .._values.base import Plain
 from .._values.dtype import ALL
+from ..alias.submodules import ELSEWHERE
+from ..tensor import Tensor
+from . import places
 
 ROOT = __package__.partition(".")[0]
 
@@ -23,7 +27,6 @@ _TYPED_STORAGES = {
     "ComplexFloatStorage": "complex64",
 }
 _STORAGE_OF_DTYPE = {dtype: name for name, dtype in _TYPED_STORAGES.items()}
-_FROM_TYPE = ("torch._tensor", "_rebuild_from_type_v2")
 UNTYPED_STORAGE = ("torch.storage", "UntypedStorage")
 
 
@@ -87,6 +90,11 @@ def storage_type(module: str, name: str):
     return None
 
 
+def is_ours(module) -> bool:
+    """Return whether a `__module__` is one of this package. Some classes here have PyTorch's module as theirs."""
+    return isinstance(module, str) and module.partition(".")[0] in (ROOT, "torch")
+
+
 def to_file(module: str) -> str:
     """Return the module name that a file contains for one of this package's modules."""
     if module == ROOT or module.startswith(ROOT + "."):
@@ -97,7 +105,8 @@ def to_file(module: str) -> str:
 def to_runtime(module: str) -> str:
     """Return this package's module for a module name in a file."""
     if module == "torch" or module.startswith("torch."):
-        return ROOT + module[len("torch") :]
+        below = module[len("torch.") :]
+        return f"{ROOT}.{ELSEWHERE.get(below, below)}".rstrip(".")
     return module
 
 
@@ -113,16 +122,35 @@ def find(module: str, name: str):
     kind = storage_type(module, name)
     if kind is not None:
         return kind
-    # PyTorch defines this function in torch._tensor and not in torch._utils
-    target = to_runtime("torch._utils" if (module, name) == _FROM_TYPE else module)
+    place, path = places.read(module, name)
+    target = to_runtime(place)
     try:
         found = sys.modules.get(target) or importlib.import_module(target)
     except ImportError as err:
         raise ModuleNotFoundError(
             f"the file refers to {module}.{name}, but there is no module {module!r}"
         ) from err
-    for part in name.split("."):
-        if not hasattr(found, part):
-            raise AttributeError(f"the file refers to {module}.{name}, which this version does not have")
-        found = getattr(found, part)
+    for part in path.split("."):
+        try:
+            found = attribute(found, part)
+        except AttributeError as err:
+            text = f"the file refers to {module}.{name}, which this version does not have"
+            raise AttributeError(text) from err
     return found
+
+
+def is_at(obj, module: str, name: str) -> bool:
+    """Return whether a file that names `name` of `module` means `obj`."""
+    if storage_type(module, name) is not None:
+        return isinstance(obj, type) and obj.__name__ == name and is_ours(obj.__module__)
+    try:
+        return find(module, name) is obj
+    except (ImportError, AttributeError):
+        return False
+
+
+def attribute(holder, name: str):
+    """Return an attribute of what a file names. Methods that PyTorch has in TensorBase are those of Tensor here."""
+    if holder is Plain:
+        holder = Tensor
+    return getattr(holder, name)

@@ -11,7 +11,7 @@ from .._host import extensions
 from ..ops._declare import place_of
 from ..ops._generator import Generator
 from ..tensor import Size, Tensor, device, dtype, layout, memory_format
-from . import names
+from . import names, places
 from .names import TorchGlobal
 from .reducing import reduce_tensor
 from .storage_ref import StorageRef, location_tag
@@ -55,6 +55,16 @@ def _device_of(storage):
     return device(storage.device)
 
 
+def _method_of_tensor(function) -> str | None:
+    """Return the name under which torch.Tensor has this function as a method, or None if it has not."""
+    if type(function) is not types.FunctionType or not names.is_ours(function.__module__):
+        return None
+    for name in (function.__name__, *vars(Tensor)):
+        if getattr(Tensor, name, None) is function:
+            return name
+    return None
+
+
 class TorchReduce:
     """A `reducer_override` that defines how tensors and torch's small objects are written."""
 
@@ -88,6 +98,9 @@ class TorchReduce:
             return TorchGlobal("torch", "Size"), (tuple(obj),)
         if kind is self._layout:
             return TorchGlobal("torch.serialization", "_get_layout"), (str(obj),)
+        method = _method_of_tensor(obj)
+        if method is not None:
+            return getattr, (self.tensor_class, method)
         if isinstance(obj, self.tensor_class) and (
             kind.__reduce_ex__ in self._plain or obj.layout._name != "strided"
         ):
@@ -111,11 +124,13 @@ class TorchReduce:
         if isinstance(obj, type) and obj in self._classes:
             return self._classes[obj]
         module = getattr(obj, "__module__", None)
-        if isinstance(module, str):
-            mapped = names.to_file(module)
-            if mapped != module:
-                return mapped, name or getattr(obj, "__qualname__", None) or obj.__name__
-        return None
+        if not names.is_ours(module):
+            return None
+        name = name or getattr(obj, "__qualname__", obj.__name__)
+        if "<locals>" in name:  # a function that another function has made and named
+            name = obj.__name__
+        found = places.written(module, name)
+        return next((place for place in found if names.is_at(obj, *place)), found[0])
 
 
 class TorchNames:
@@ -151,11 +166,7 @@ class TorchNames:
     def _check_reachable(self, obj, module, qualname):
         if type(obj) is TorchGlobal or self._torch.is_known(obj):
             return
-        try:
-            found = names.find(module, qualname)
-        except (ImportError, AttributeError):
-            found = None
-        if found is not obj:
+        if not names.is_at(obj, module, qualname):
             raise pickle.PicklingError(f"Can't pickle {obj!r}: it's not found as {module}.{qualname}")
         if self.proto < 4 and "." in qualname:
             raise pickle.PicklingError(f"Can't pickle {obj!r}: a nested class needs pickle_protocol=4")

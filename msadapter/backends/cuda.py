@@ -56,6 +56,7 @@ def _switch(name):
     def enable(enabled: bool) -> None:
         _sdp[name] = bool(enabled)
 
+    enabled.__name__, enable.__name__ = f"{name}_sdp_enabled", f"enable_{name}_sdp"
     enabled.__doc__ = f"Whether the {name} attention may be chosen (the math path always computes here)."
     enable.__doc__ = f"Allow or forbid the {name} attention."
     return enabled, enable

@@ -447,6 +447,11 @@ def place_of(function) -> tuple[str, str]:
     for space in (module, "Tensor", "torch", "nn.functional", "aten"):
         if namespaces[space].get(function.__name__) is function:
             return space, function.__name__
+    for name, value in namespaces[
+        "Tensor"
+    ].items():  # a method whose operator has another name, such as Tensor.inverse
+        if value is function:
+            return "Tensor", name
     raise TypeError(f"cannot pickle operator {function.__name__}")
 
 

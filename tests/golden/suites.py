@@ -74,6 +74,7 @@ SUITES = {
     "optim_forms": _suite("optim.form_cases", packed=True),
     "out_forms": _suite("golden.make_out_forms"),
     "out_rules": _suite("golden.out_rules"),
+    "pickle_names": _suite("golden.make_pickle_names", packed=True),
     "pipelining": _suite("distributed.pipelining_cases"),
     "pipelining_orders": _suite("distributed.pipelining_orders"),
     "programs": _suite("golden.programs", packed=True),
