@@ -87,7 +87,6 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument(
         "--origin",
         type=json.loads,
-        default={},
         help="JSON object that says where SOURCE comes from; it is stored in the manifest",
     )
     one.add_argument("--jobs", type=int, help="number of processes that edit files")

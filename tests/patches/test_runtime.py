@@ -200,3 +200,17 @@ def test_removed_while_it_waits(package: str) -> None:
     install_patches([rule()])
     remove_patches(["speed", "never there"])
     assert importlib.import_module("toylib.engine").speed(1) == 2
+
+
+def test_what_else_is_noted_in_the_spec_applies_nothing(package: str) -> None:
+    """Only the end of the import applies the rules; other facts that the import system notes in the spec do not."""
+    spec = runtime._Running(package, None)
+    sys.modules[package] = type(sys)(package)
+    try:
+        spec.cached = None
+        spec.submodule_search_locations = []
+        assert type(spec) is runtime._Running
+        spec._initializing = False
+        assert type(spec) is importlib.machinery.ModuleSpec
+    finally:
+        del sys.modules[package]
