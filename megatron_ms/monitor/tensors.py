@@ -135,6 +135,12 @@ class Trace:
         return ""
 
 
+def passed_on(name: str) -> int:
+    """How far from its origin NaN was seen, for a name that `Trace.first` gives: gradients are reduced over all ranks, and inputs
+    come from another stage. 0 is nearest."""
+    return 2 if name.startswith("gradient of ") else int(name.startswith("input "))
+
+
 def tensors(value: Any) -> Iterator[Any]:
     """The floating tensors in a value of a layer."""
     if isinstance(value, list | tuple):

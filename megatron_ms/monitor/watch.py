@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import json
+import math
 import os
 import re
 import time
@@ -15,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from ..recovery.beats import Heart
-from ..recovery.saving import Saving
+from ..recovery.saving import Saving, together
 from . import events, goodput, outputs, tensors
 from .health import Skips, Spikes
 from .stragglers import Stragglers
 from .waiting import Waiting
 
 _GRAD_NORM = 5  # place of the gradient norm in what train_step returns
+_FIRST = "the first tensor with NaN or infinity is the"
 STOPPED = 3  # exit code of a rank that a rule of health stops
 
 
@@ -93,6 +95,9 @@ class Watch:
         self._gained = 0.0  # seconds of this attempt's steps
         self._remembered = 0.0  # seconds of checkpoints in memory that the records have told of
         self._skipped = False
+        self._first = (
+            ""  # the first tensor of this step with NaN or infinity, where the step goes on nevertheless
+        )
         self._random: Any = None  # state of the accelerator's generator in the checkpoint
 
     @classmethod
@@ -139,7 +144,7 @@ class Watch:
         if self.settings.memory is not None:
             self._remember(model, optimizer, scheduler, data, arguments)
         began, waited = time.perf_counter(), self.waiting.seconds
-        self._skipped = False
+        self._skipped, self._first = False, ""
         try:
             result = original(self._forward(forward), data, model, optimizer, scheduler, *rest, **named)
         except Exception as error:
@@ -149,6 +154,7 @@ class Watch:
         self._waited += self.waiting.seconds - waited
         self._steps += 1
         self.skips.count(self._skipped)
+        self._tell_first()
         if self.iteration % self.settings.interval == 0:
             self._measure(result, model, optimizer, arguments)
         self._beat(lambda heart: heart.done())
@@ -228,12 +234,24 @@ class Watch:
         return around
 
     def _check(self, output: Any) -> None:
-        """Raises FloatingPointError on the first stage of a pipeline whose output is not finite, before others receive it."""
-        if self.trace is None:
+        """Looks for NaN and infinity in the output of this stage of a pipeline, before others receive it.
+
+        Raises FloatingPointError if upstream would stop at them too, which it does not with loss scaling and health.skip_norm.
+        """
+        from megatron.training import get_args
+
+        if self.trace is None or self._first or all(map(tensors.finite, tensors.tensors(output))):
             return
-        for tensor in tensors.tensors(output):
-            if not tensors.finite(tensor):
-                raise FloatingPointError("the output of the forward pass has NaN or infinity")
+        if get_args().check_for_nan_in_loss_and_grad:
+            raise FloatingPointError("the output of the forward pass has NaN or infinity")
+        self._first = self.trace.first()
+
+    def _tell_first(self) -> None:
+        """Names the first tensor with NaN or infinity of this rank, if the step has ended and nothing has told of it."""
+        if self._first and not self._skipped:
+            text = f"rank {self.rank}, iteration {self.iteration}: {_FIRST} {self._first}"
+            print(text, flush=True)
+            events.append(self.settings.folder, "nan", text, iteration=self.iteration)
 
     def _noted(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -263,11 +281,25 @@ class Watch:
         norm = float(optimizer.get_grad_norm())
         self._own["skipped norm"] = norm
         self._skipped = _any(self.skips.over(norm))
-        if self._skipped and self.rank == 0:
-            text = f"iteration {self.iteration} changes no parameter: gradient norm {norm:.4g} is over {self.skips.threshold:g}"
-            print(text, flush=True)
-            events.append(self.settings.folder, "skip", text, iteration=self.iteration, norm=norm)
+        if self._skipped:
+            self._tell_skip(norm)
         return self._skipped
+
+    def _tell_skip(self, norm: float) -> None:
+        """Tells of a step that changes no parameter; of one with NaN or infinity also where these began. All ranks take part."""
+        if self.trace is not None and not self._first and not math.isfinite(norm):
+            self._first = self.trace.first()
+        found = together((norm, self._first))
+        if self.rank != 0:
+            return
+        norm = next(one for one, _ in found if self.skips.over(one))
+        text = f"iteration {self.iteration} changes no parameter: gradient norm {norm:.4g} is over {self.skips.threshold:g}"
+        named = [(rank, first) for rank, (_, first) in enumerate(found) if first]
+        if named:
+            rank, first = min(named, key=lambda one: (tensors.passed_on(one[1]), one[0]))
+            text += f"; rank {rank}: {_FIRST} {first}"
+        print(text, flush=True)
+        events.append(self.settings.folder, "skip", text, iteration=self.iteration, norm=norm)
 
     def _stop_if_too_many(self) -> None:
         if self.skips.too_many:
@@ -282,12 +314,12 @@ class Watch:
 
     def _failed(self, error: Exception) -> None:
         """Leaves the reason for which the step failed on this rank."""
-        found = self.trace.first() if self.trace is not None else ""
+        found = self._first or (self.trace.first() if self.trace is not None else "")
         where = f"rank {self.rank}, iteration {self.iteration}"
         if not found:
             self._beat(lambda heart: heart.failed(error, where))
             return
-        text = f"{where}: the first tensor with NaN or infinity is the {found}"
+        text = f"{where}: {_FIRST} {found}"
         print(text, flush=True)
         self._beat(lambda heart: heart.reason("nan", text, iteration=self.iteration))
 

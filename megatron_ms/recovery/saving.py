@@ -71,7 +71,7 @@ class Saving:
             measured = self._finish_apart(place, health)
         else:
             measured = {}
-            for part in _together(manifest.measure(place, _rank(), _world())):
+            for part in together(manifest.measure(place, _rank(), _world())):
                 measured |= part
             if _rank() == 0:
                 manifest.write(place, measured, health)
@@ -108,7 +108,7 @@ class Saving:
         own = manifest.measure(place, machine.local, machine.ranks)
         files: dict[int, manifest.Measured] = {number: {} for number in range(machine.count)}
         leaders: dict[int, int] = {}
-        for rank, (number, leads, part) in enumerate(_together((machine.number, machine.leads, own))):
+        for rank, (number, leads, part) in enumerate(together((machine.number, machine.leads, own))):
             files[number] |= part
             if leads:
                 leaders[number] = rank
@@ -185,7 +185,7 @@ class Saving:
 
     def _fault(self, place: Path) -> str:
         """What is wrong with a checkpoint. Each rank reads a share of its files."""
-        found = _together(manifest.fault(place, _rank(), _world()))
+        found = together(manifest.fault(place, _rank(), _world()))
         return next((text for text in found if text), "")
 
     def _tell(self, choice: manifest.Choice, folder: Path) -> None:
@@ -226,7 +226,7 @@ def _barrier() -> None:
         torch.distributed.barrier()
 
 
-def _together(own: Any) -> list[Any]:
+def together(own: Any) -> list[Any]:
     """The objects of all ranks."""
     import torch
 
@@ -239,4 +239,4 @@ def _together(own: Any) -> list[Any]:
 
 def _same(own: Any) -> Any:
     """Rank 0's object, on all ranks."""
-    return _together(own)[0]
+    return together(own)[0]

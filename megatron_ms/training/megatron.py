@@ -183,6 +183,7 @@ def _all(settings: Settings, trees: Trees, folder: Path, resumed: bool) -> Itera
     yield from _tokenizer(settings, trees)
     yield from _data(settings, trees, folder)
     yield from _task(settings, resumed)
+    yield from _health(settings)
     yield from _files(settings, folder, resumed)
     yield from _profile(settings, folder)
 
@@ -333,6 +334,12 @@ def adapter_flags(settings: Settings) -> Iterator[Entry]:
     yield "tune.rank", "lora_r", tune.rank
     yield "tune.alpha", "lora_alpha", tune.alpha
     yield "tune.targets", "lora_target_modules", tune.targets
+
+
+def _health(settings: Settings) -> Iterator[Entry]:
+    """A step with NaN is skipped by the observer of the rank, so upstream must not stop at it."""
+    if settings.health.skip_norm is not None and settings.monitor.watch:
+        yield "health.skip_norm", "no_check_for_nan_in_loss_and_grad", True
 
 
 def _files(settings: Settings, folder: Path, resumed: bool) -> Iterator[Entry]:
