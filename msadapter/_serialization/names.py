@@ -117,15 +117,20 @@ def py2_to_py3(module: str, name: str):
     return _compat_pickle.IMPORT_MAPPING.get(module, module), name
 
 
+def module_of(name: str):
+    """Return this package's module for the name of one of PyTorch's. ImportError if there is none."""
+    target = to_runtime(name)
+    return sys.modules.get(target) or importlib.import_module(target)
+
+
 def find(module: str, name: str):
     """Return the object that a global in a file names. AttributeError or ImportError if it does not exist."""
     kind = storage_type(module, name)
     if kind is not None:
         return kind
     place, path = places.read(module, name)
-    target = to_runtime(place)
     try:
-        found = sys.modules.get(target) or importlib.import_module(target)
+        found = module_of(place)
     except ImportError as err:
         raise ModuleNotFoundError(
             f"the file refers to {module}.{name}, but there is no module {module!r}"
@@ -147,6 +152,21 @@ def is_at(obj, module: str, name: str) -> bool:
         return find(module, name) is obj
     except (ImportError, AttributeError):
         return False
+
+
+def place_of(obj, name: str | None = None) -> tuple[str, str] | None:
+    """Return the (module, qualified name) under which PyTorch finds a class or function of this package.
+
+    Return None for those of other packages. A `name` counts instead of the object's own.
+    """
+    module = getattr(obj, "__module__", None)
+    if not is_ours(module):
+        return None
+    name = name or getattr(obj, "__qualname__", obj.__name__)
+    if "<locals>" in name:  # a function that another function has made and named
+        name = obj.__name__
+    found = places.written(module, name)
+    return next((place for place in found if is_at(obj, *place)), found[0])
 
 
 def attribute(holder, name: str):

@@ -11,7 +11,7 @@ from .._host import extensions
 from ..ops._declare import place_of
 from ..ops._generator import Generator
 from ..tensor import Size, Tensor, device, dtype, layout, memory_format
-from . import names, places
+from . import names
 from .names import TorchGlobal
 from .reducing import reduce_tensor
 from .storage_ref import StorageRef, location_tag
@@ -123,14 +123,7 @@ class TorchReduce:
             return "torch" if space == "torch" else f"torch.{space}", name
         if isinstance(obj, type) and obj in self._classes:
             return self._classes[obj]
-        module = getattr(obj, "__module__", None)
-        if not names.is_ours(module):
-            return None
-        name = name or getattr(obj, "__qualname__", obj.__name__)
-        if "<locals>" in name:  # a function that another function has made and named
-            name = obj.__name__
-        found = places.written(module, name)
-        return next((place for place in found if names.is_at(obj, *place)), found[0])
+        return names.place_of(obj, name)
 
 
 class TorchNames:

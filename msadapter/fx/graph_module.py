@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import copy
 import linecache
+import types
 
 from .. import nn
 from .._host import extensions
+from .._serialization import names
 from ..tensor import Tensor
 from .graph import Graph
 
@@ -166,28 +169,62 @@ class GraphModule(nn.Module):
         return GraphModule(self, copy.deepcopy(self._graph), type(self).__name__)
 
     def __reduce__(self):
-        state = {k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code")}
-        return _restored, (state, self._code, type(self).__name__)
+        body = {k: v for k, v in self.__dict__.items() if k != "_graph"}
+        body["_graphmodule_cls_name"] = type(self).__name__
+        return reduce_graph_module, (body, _imports(self._graph.python_code("self").globals))
 
     def __str__(self) -> str:
         hint = "# To see more debug info, please use `graph_module.print_readable()`"
         return "\n".join([super().__str__(), self._code, hint])
 
 
-def _restored(state: dict, code: str, name: str):
-    """A GraphModule from a pickle: its code is recorded again, submodules staying as they are."""
-    import msadapter
+def _imports(used: dict) -> str:
+    """Return the statements that import what the source of a graph uses, under PyTorch's names."""
+    lines = set()
+    for name, value in used.items():
+        if name in ("inf", "nan"):
+            lines.add(f"from math import {name}")
+        elif name == "NoneType":
+            lines.add("NoneType = type(None)")
+        elif isinstance(value, types.ModuleType):
+            lines.add(
+                "import torch" if name == "torch" else f"import {names.to_file(value.__name__)} as {name}"
+            )
+        else:
+            module, path = names.place_of(value) or (value.__module__, value.__qualname__)
+            lines.add(f"from {module} import {path} as {name}")
+    return "\n".join(sorted(lines))
 
-    holder = nn.Module()
-    holder.__dict__.update(state)
-    space = {"torch": msadapter, "inf": float("inf"), "nan": float("nan"), "device": msadapter.device}
-    exec(code, space)
 
-    class _Calls(extensions.symbolic_tracer.value):
+def _import(name, globals=None, locals=None, fromlist=(), level=0):
+    """`__import__` for the source in a file, in which torch means this package, whether or not `import torch` does."""
+    if name.partition(".")[0] != "torch" or level:
+        return __import__(name, globals, locals, fromlist, level)
+    module = names.module_of(name)
+    return module if fromlist else names.module_of("torch")
+
+
+def reduce_graph_module(body: dict, import_block: str) -> nn.Module:
+    """Return the GraphModule of a pickle, whose graph is recorded again from its source. Submodules stay as they are.
+
+    Args:
+        body: the attributes of the module, with the source of its forward in "_code".
+        import_block: statements that import what the source uses.
+    """
+    body = dict(body)
+    space = {"__builtins__": {**vars(builtins), "__import__": _import}}
+    exec(f"{import_block}\n{body.get('_code') or body['code']}", space)
+    base = body.get("_tracer_cls") or extensions.symbolic_tracer.value
+
+    class _Calls(base):
         def is_leaf_module(self, m, module_qualified_name):
             return True
 
-    carrier = type(name, (nn.Module,), {"forward": space["forward"]})
-    root = carrier.__new__(carrier)
-    root.__dict__.update(state)
-    return GraphModule(holder, _Calls().trace(root), name)
+    name = body.pop("_graphmodule_cls_name", "GraphModule")
+    root = type(name, (nn.Module,), {"forward": space["forward"]})()
+    root.__dict__.update(body)
+    made = GraphModule(root, _Calls().trace(root, **body.get("_tracer_extras", {})), name)
+    for key, value in body.items():  # what the graph does not use
+        if not hasattr(made, key):
+            setattr(made, key, value)
+    return made

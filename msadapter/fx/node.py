@@ -8,6 +8,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from .._serialization import names
+
 __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
 Target = Callable[..., Any] | str  # the types of a node's target and of its arguments, for annotations
 Argument = Any
@@ -52,9 +54,7 @@ def qualified_name(function) -> str:
     if isinstance(function, types.LambdaType) and name == "<lambda>":
         name = "lambda"
     module = getattr(function, "__module__", None) or "torch"
-    if module == "msadapter" or module.startswith("msadapter."):
-        module = "torch" + module.removeprefix("msadapter")
-    return f"{module}.{name}"
+    return ".".join(names.place_of(function, name) or (module, name))
 
 
 class Node:

@@ -183,6 +183,7 @@ BY_NAME = {
     "alias.waiting": "a module at its first use",
     "autograd": "torch.autograd.torch, which PyTorch has too",
     "distributed.checkpoint._metadata_file": "what a file names",
+    "fx.graph_module": "what the source of a graph imports",
     "overrides": "the finished namespace, whose functions it lists",
     "torch_npu.dynamo": "modules of torchair, which it makes",
     "_host.coverage": "the namespaces of torch, which the page lists",

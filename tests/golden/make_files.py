@@ -1,8 +1,11 @@
 """Files of tests/serialization from real PyTorch 2.13.0: python -m tests.golden.make_files."""
 
+import io
+import zipfile
 from pathlib import Path
 
 from tests.serialization import file_cases as cases
+from tests.serialization import module_cases
 
 FOLDER = Path(__file__).resolve().parent / "files"
 
@@ -18,3 +21,8 @@ def golden_files(torch) -> None:
     optimizer = torch.optim.Adam([p])
     optimizer.step()
     torch.save(optimizer.state_dict(), FOLDER / "optimizer.pt")
+    with zipfile.ZipFile(FOLDER / "modules.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for case in module_cases.CASES:
+            stream = io.BytesIO()
+            module_cases.store(torch, case, stream)
+            archive.writestr(zipfile.ZipInfo(case), stream.getvalue(), zipfile.ZIP_DEFLATED)

@@ -322,7 +322,7 @@ class HookSupport:
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
-        return _add(self._load_state_dict_pre_hooks, _LoadPreHook(hook, self if with_module else None))
+        return _add(self._load_state_dict_pre_hooks, _WrappedHook(hook, self if with_module else None))
 
     def register_load_state_dict_post_hook(self, hook):
         """Call ``hook(module, incompatible_keys)`` after loading.
@@ -348,7 +348,7 @@ class HookSupport:
         return [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
 
 
-class _LoadPreHook:
+class _WrappedHook:
     """A load_state_dict pre-hook. It passes ``module`` as first argument, unless ``module`` is None.
 
     The hook is kept by its module, so it refers to the module weakly: a module without other users is freed at once.
@@ -368,16 +368,14 @@ class _LoadPreHook:
         return self.hook(*args, **kwargs)
 
     def __getstate__(self):
-        return {
-            "hook": self.hook,
-            "with_module": self.with_module,
-            "module": self.module() if self.with_module else None,
-        }
+        state = {"hook": self.hook, "with_module": self.with_module}
+        return {**state, "module": self.module()} if self.with_module else state
 
     def __setstate__(self, state):
-        if state["with_module"] and state["module"] is None:
+        module = state.get("module")
+        if state["with_module"] and module is None:
             raise RuntimeError("You are trying to revive the hook of a dead Module!")
-        self.__init__(state["hook"], state["module"])
+        self.__init__(state["hook"], module)
 
 
 def call_with_hooks(module, args, kwargs):

@@ -29,6 +29,7 @@ from ._hooks import (  # noqa: F401  torch.nn.modules.module has these names too
     _global_module_registration_hooks,
     _global_parameter_registration_hooks,
     _has_any_global_hook,
+    _WrappedHook,
     call_with_hooks,
     register_module_backward_hook,
     register_module_buffer_registration_hook,

@@ -43,20 +43,18 @@ class CrossMapLRN2d(Module):
     def forward(self, input):
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
-        before = int((self.size - 1) / 2 + 1) - 1
-        after = self.size - 1 - before
-        squares = F.pad(input.pow(2), (0, 0, 0, 0, before, after))
-        channels = input.size(1)
-        window = squares[:, :channels]
-        for shift in range(1, self.size):
-            window = window + squares[:, shift : shift + channels]
-        if channels > before + 1:
-            # PyTorch keeps the first channel in its running sum forever. The numbers must agree with it.
-            late = F.pad(
-                squares[:, before : before + 1].expand(-1, channels - before - 1, -1, -1),
-                (0, 0, 0, 0, before + 1, 0),
-            )
-            window = window + late
+        squares, channels = input.pow(2), input.size(1)
+        ahead = int((self.size - 1) / 2 + 1)  # how many channels are in the first window
+        window = squares[:, :ahead].sum(1)
+        windows = [window]
+        # The sum moves on as PyTorch's does, which never subtracts the first channel. The numbers must agree with it.
+        for channel in range(1, channels):
+            if channel <= channels - ahead:
+                window = window + squares[:, channel + ahead - 1]
+            if channel > ahead:
+                window = window - squares[:, channel - ahead]
+            windows.append(window)
+        window = ops.stack(windows, 1)
         return input * (window * (self.alpha / self.size) + self.k).pow(-self.beta)
 
     def extra_repr(self):

@@ -131,6 +131,13 @@ class RNNBase(Module):
         """The parameters as a list of lists, one for each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
+    def __getstate__(self):
+        # PyTorch's class has the weights as a list too, and expects it in files.
+        return {**self.__dict__, "_flat_weights": self._flat_weights}
+
+    def __setstate__(self, state):
+        super().__setstate__({k: v for k, v in state.items() if k != "_flat_weights"})
+
     def flatten_parameters(self):
         """Does nothing, because the weights need no particular memory layout here."""
 

@@ -253,7 +253,8 @@ class _TransformerLayer(Module):
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        self.__dict__.setdefault("activation", F.relu)
+        if not hasattr(self, "activation"):  # a file of a version that had relu only
+            self.activation = F.relu
 
 
 class TransformerEncoderLayer(_TransformerLayer):

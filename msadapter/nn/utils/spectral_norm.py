@@ -84,12 +84,12 @@ class SpectralNorm:
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(made)
-        module._register_state_dict_hook(_StateDictVersion(made))
-        module._register_load_state_dict_pre_hook(_OlderStateDict(made))
+        module._register_state_dict_hook(SpectralNormStateDictHook(made))
+        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(made))
         return made
 
 
-class _StateDictVersion:
+class SpectralNormStateDictHook:
     """Writes the version of the hook to the metadata of the state dict, as PyTorch does."""
 
     def __init__(self, fn):
@@ -100,7 +100,7 @@ class _StateDictVersion:
         versions[self.fn.name + ".version"] = self.fn._version
 
 
-class _OlderStateDict:
+class SpectralNormLoadStateDictPreHook:
     """Reads state dicts from before version 1, which have the normalised weight in place of the vector v.
 
     v is the vector for which the original weight divided by u . W v is that normalised weight.
@@ -149,11 +149,11 @@ def remove_spectral_norm(module, name="weight"):
     else:
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")
     for key, hook in module._state_dict_hooks.items():
-        if isinstance(hook, _StateDictVersion) and hook.fn.name == name:
+        if isinstance(hook, SpectralNormStateDictHook) and hook.fn.name == name:
             del module._state_dict_hooks[key]
             break
     for key, hook in module._load_state_dict_pre_hooks.items():
-        if isinstance(hook.hook, _OlderStateDict) and hook.hook.fn.name == name:
+        if isinstance(hook.hook, SpectralNormLoadStateDictPreHook) and hook.hook.fn.name == name:
             del module._load_state_dict_pre_hooks[key]
             break
     return module
