@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import _pocketfft  # noqa: F401 (binds the library that the kernels call)
 from ._declare import _C, composite, op, raw, t
 from .creation import OPTIONS, finish
 
@@ -27,15 +28,27 @@ op(
 )
 
 
+def _weights(n: int, end: float, inner: float, ndim: int, dim: int, dtype):
+    """Return a factor for each of the n // 2 + 1 frequencies of a real signal of n points, along a dim of ndim ones.
+
+    An inner frequency stands for itself and for its conjugate. The two ends, 0 and n / 2, stand for themselves alone.
+    """
+    pairs = (n - 1) // 2
+    parts = [t.full([1], end, dtype=dtype), t.full([pairs], inner, dtype=dtype)]
+    if n % 2 == 0:
+        parts.append(t.full([1], end, dtype=dtype))
+    shape = [1] * ndim
+    shape[dim] = n // 2 + 1
+    return t.reshape(t.cat(parts, 0), shape)
+
+
 def _r2c_grad(g, self, dim, normalization, onesided):
-    if onesided:
-        last = dim[-1]
-        missing = self.shape[last] - g.shape[last]
-        if missing > 0:
-            shape = list(g.shape)
-            shape[last] = missing
-            g = t.cat([g, t.zeros(shape, dtype=g.dtype)], last)
-    return t.real(t._fft_c2c(g, dim, normalization, False))
+    if not onesided:
+        return t.real(t._fft_c2c(g, dim, normalization, False))
+    # the real part of the transform of g, with zeros for the frequencies that were left out
+    last = dim[-1]
+    n = self.shape[last]
+    return t._fft_c2r(g * _weights(n, 1.0, 0.5, g.ndim, last, self.dtype), dim, normalization, n)
 
 
 op(
@@ -47,14 +60,10 @@ op(
 
 
 def _c2r_grad(g, self, dim, normalization, last_dim_size):
+    last = dim[-1]
     half = t._fft_r2c(g, dim, normalization, True)
-    last, have = dim[-1], half.shape[dim[-1]]
-    twice = last_dim_size - have  # these values stand for two conjugate frequencies
-    weight = [1.0] + [2.0] * twice + [1.0] * (have - 1 - twice)
-    shape = [1] * half.ndim
-    shape[last] = have
-    half = half * t.reshape(t.cat([t.full([1], w, dtype=g.dtype) for w in weight], 0), shape)
-    extra = self.shape[last] - have
+    half = half * _weights(last_dim_size, 1.0, 2.0, half.ndim, last, g.dtype)
+    extra = self.shape[last] - half.shape[last]
     if extra > 0:
         rest = list(half.shape)
         rest[last] = extra
@@ -150,8 +159,8 @@ def _dims_and_sizes(x, s, dim):
 
 # ---- one dim
 def _c2c(x, n, dim, norm, forward):
-    if not x.is_complex() and forward:
-        return _r2c(x, n, dim, norm, True, onesided=False)
+    if not x.is_complex():
+        return _r2c(x, n, dim, norm, forward, onesided=False)
     x = _complex(x)
     d = _wrap(x, dim)
     if n is not None:
@@ -233,10 +242,14 @@ for _name, _row in _1D.items():
 
 # ---- several dims
 def _fftn(x, s, dim, norm, forward):
-    x = _complex(x)
+    _check_input(x)
     dims, sizes = _dims_and_sizes(x, s, dim)
-    x = _resized(x, dims, sizes)
-    return t._fft_c2c(x, dims, _norm(norm, forward), forward) if dims else t.clone(x)
+    if not dims:
+        return t.clone(_complex(x))
+    if x.is_complex():
+        return t._fft_c2c(_resized(x, dims, sizes), dims, _norm(norm, forward), forward)
+    result = t._fft_r2c(_resized(_real(x, "fftn"), dims, sizes), dims, _norm(norm, forward), False)
+    return result if forward else t.conj(result)
 
 
 def _rfftn(x, s, dim, norm, forward, name):
@@ -378,8 +391,10 @@ def _centred(x, pad: int, mode: str):
             f"Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
             f"({pad}, {pad}) at dimension 2 of input {[1, *x.shape]}"
         )
-    position = t.abs(t.arange(-pad, n + pad))
-    return t.index_select(x, 1, (n - 1) - t.abs(position - (n - 1)))
+    # parts that are reversed, because an index for each sample would cost more than the copy itself
+    before = t.flip(t.narrow(x, 1, 1, pad), [1])
+    after = t.flip(t.narrow(x, 1, n - 1 - pad, pad), [1])
+    return t.cat([before, x, after], 1)
 
 
 @composite(
@@ -454,11 +469,9 @@ def stft(
 def _overlap_add(frames, hop, total):
     """Add up the frames (batch, count, n), where each starts ``hop`` samples after the one before."""
     batch, count, n = frames.shape
-    position = t.unsqueeze(t.arange(count) * hop, 1) + t.arange(n)
-    flat = t.reshape(position, [-1])
-    return t.index_add(
-        t.zeros([batch, total], dtype=frames.dtype), 1, flat, t.reshape(frames, [batch, count * n])
-    )
+    columns = t.transpose(frames, 1, 2)
+    added = t.fold(columns, (1, total), (1, n), stride=(1, hop))
+    return t.reshape(added, [batch, total])
 
 
 @composite(

@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 
 #include "../device/trace.h"
+#include "../kernels/fft.h"
 #include "../kernels/fused_pointwise.h"
 #include "../kernels/type_names.h"
 #include "arguments.h"
@@ -142,6 +143,13 @@ MSA_FUNCTION(py_fast_path) {
   (void)n;
   return PyBool_FromLong(fast_path());
 }
+MSA_FUNCTION(py_bind_transforms) {  // (address of a function that runs a Fourier transform)
+  return guarded([&]() -> PyObject * {
+    (void)n;
+    bind_transforms(reinterpret_cast<RunTransform>(PyLong_AsVoidPtr(a[0])));
+    Py_RETURN_NONE;
+  });
+}
 MSA_FUNCTION(names) {  // (kernels, MindSpore operators)
   return guarded([&] {
     (void)a;
@@ -180,6 +188,7 @@ PyMethodDef functions[] = {MSA_ENTRY("bind_dtype", py_bind_dtype),
                            MSA_ENTRY("release_cached", py_release_cached),
                            MSA_ENTRY("set_fast_path", py_set_fast_path),
                            MSA_ENTRY("fast_path", py_fast_path),
+                           MSA_ENTRY("bind_transforms", py_bind_transforms),
                            MSA_ENTRY("names", names),
                            MSA_ENTRY("install_overrides", py_install_overrides),
                            {nullptr, nullptr, 0, nullptr}};
