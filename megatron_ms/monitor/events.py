@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ NAME = "events.jsonl"
 
 def append(folder: Path, kind: str, text: str, **more: Any) -> None:
     """Appends an event. Several processes may do so at the same time."""
-    line = json.dumps({"time": time.time(), "kind": kind, "text": text, **more}) + "\n"
+    line = line_of({"time": time.time(), "kind": kind, "text": text, **more})
     handle = os.open(folder / NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         os.write(handle, line.encode())
@@ -34,5 +36,28 @@ def read(folder: Path, name: str = NAME) -> list[dict[str, Any]]:
         except ValueError:
             continue
         if isinstance(content, dict):
-            found.append(content)
+            found.append(_numbers(content))
     return found
+
+
+def line_of(content: Mapping[str, Any]) -> str:
+    """A line of JSON. NaN and infinity, which JSON does not have, are written as the strings "NaN", "Infinity" and "-Infinity"."""
+    return json.dumps(_strings(content), allow_nan=False) + "\n"
+
+
+def _strings(value: Any) -> Any:
+    """A value with strings for the numbers that JSON does not have."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, Mapping):
+        return {name: _strings(one) for name, one in value.items()}
+    return [_strings(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _numbers(value: Any) -> Any:
+    """A value with the numbers for which such strings stand."""
+    if isinstance(value, dict):
+        return {name: _numbers(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_numbers(one) for one in value]
+    return float(value) if value in ("NaN", "Infinity", "-Infinity") else value

@@ -7,6 +7,8 @@ import math
 import statistics
 from collections.abc import Mapping
 
+from .past import Past
+
 
 class Spikes:
     """Compares each step with the median of the steps before it.
@@ -34,14 +36,21 @@ class Spikes:
                 found.append(f"{name} {value:.4g} at iteration {iteration} (usually {usual:.4g})")
             else:
                 before.append(value)
+        while self._found and self._found[0][0] <= iteration - self.window:
+            self._found.popleft()
         self._found.extend((iteration, text) for text in found)
         return found
 
+    def refill(self, past: Past) -> None:
+        """Takes what steps before this attempt have shown."""
+        for number, values in past.judged:
+            self.add(number, values)
+        self._found = collections.deque(past.spikes)  # as they were judged then
+
     def reasons(self, iteration: int) -> tuple[str, ...]:
         """Why a checkpoint of this iteration is unhealthy; () if it is not."""
-        while self._found and self._found[0][0] <= iteration - self.window:
-            self._found.popleft()
-        return tuple(text for _, text in self._found)
+        first = iteration - self.window
+        return tuple(text for number, text in self._found if first < number <= iteration)
 
 
 class Skips:
@@ -54,6 +63,12 @@ class Skips:
     def over(self, norm: float) -> bool:
         """True if no parameter may change with a gradient of this norm. NaN and infinity are always over the threshold."""
         return self.threshold is not None and not norm <= self.threshold
+
+    def refill(self, past: Past, begins: int) -> None:
+        """Counts the steps before this attempt, whose first one is `begins`."""
+        self.total, self.row = len(past.skipped), 0
+        while begins - 1 - self.row in past.skipped:
+            self.row += 1
 
     def count(self, skipped: bool) -> None:
         """Counts a step."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from . import events
 
 MEASURED = "monitor.jsonl"
 HOST = "127.0.0.1"
@@ -18,7 +19,7 @@ class Lines:
         self._file = open(folder / MEASURED, "a", encoding="utf-8", buffering=1)  # noqa: SIM115  open as long as the run
 
     def write(self, record: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(record) + "\n")
+        self._file.write(events.line_of(record))
 
 
 class Board:

@@ -77,6 +77,26 @@ def gradient_norms(parameters: Sequence[tuple[str, Any]], parts: dict[int, Any] 
     return {name: _norm(tensor) for name, tensor in found if tensor is not None}
 
 
+def embedding_square(
+    parameters: Sequence[tuple[str, Any]], parts: dict[int, Any] | None, replicas: int
+) -> float | None:
+    """What this rank adds to the square of the norm of the embedding's gradient: the sum over all ranks is the square.
+
+    As in upstream's own norm, copies on other pipeline stages and tensor parallel ranks do not count. replicas: the ranks that have
+    the same gradients, without the distributed optimizer. None if this rank has no part.
+    """
+    from megatron.core.tensor_parallel import param_is_not_tensor_parallel_duplicate
+    from megatron.core.transformer.module import param_is_not_shared
+
+    own = [
+        gradient(parameter, parts)
+        for _, parameter in parameters
+        if param_is_not_shared(parameter) and param_is_not_tensor_parallel_duplicate(parameter)
+    ]
+    squares = [_norm(one) ** 2 for one in own if one is not None]
+    return sum(squares) / (replicas if parts is None else 1) if squares else None
+
+
 def weight_norms(parameters: Sequence[tuple[str, Any]]) -> dict[str, float]:
     """The norms of the parameters themselves."""
     return {name: _norm(parameter.detach()) for name, parameter in parameters}

@@ -10,14 +10,14 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..recovery.beats import Heart
 from ..recovery.saving import Saving, together
-from . import events, goodput, outputs, tensors
+from . import events, goodput, outputs, past, tensors
 from .health import Skips, Spikes
 from .stragglers import Stragglers
 from .waiting import Waiting
@@ -77,7 +77,7 @@ class Watch:
         self.waiting = Waiting()
         self.skips = Skips(settings.skip_norm, settings.skip_limit)
         self.spikes = Spikes(settings.spike, settings.window)
-        self.saving = Saving(settings.folder, self.spikes.reasons, settings.safetensors, self._unrecorded)
+        self.saving = Saving(settings.folder, self._reasons, settings.safetensors, self._unrecorded)
         self.patterns = [re.compile(pattern) for pattern in settings.parameters]
         self.stragglers = Stragglers(settings.straggler)
         self.writers: list[Any] = []
@@ -85,6 +85,9 @@ class Watch:
         self.trace: tensors.Trace | None = None
         self.iteration = 0
         self._own: dict[str, Any] = {}
+        self._embedding: float | None = None  # this rank's part of the square of the step's embedding norm
+        self._pending: list[tuple[int, past.Values]] = []  # this rank's values, not judged yet
+        self._judged: list[tuple[int, past.Values]] = []  # of all ranks, that no record has yet
         self._losses: list[tuple[Any, Any]] = []
         self._seconds = self._waited = 0.0
         self._steps = 0
@@ -144,7 +147,8 @@ class Watch:
         if self.settings.memory is not None:
             self._remember(model, optimizer, scheduler, data, arguments)
         began, waited = time.perf_counter(), self.waiting.seconds
-        self._skipped, self._first = False, ""
+        self._skipped, self._first, self._embedding = False, "", None
+        self._own.clear()
         try:
             result = original(self._forward(forward), data, model, optimizer, scheduler, *rest, **named)
         except Exception as error:
@@ -154,6 +158,7 @@ class Watch:
         self._waited += self.waiting.seconds - waited
         self._steps += 1
         self.skips.count(self._skipped)
+        self._note(result)
         self._tell_first()
         if self.iteration % self.settings.interval == 0:
             self._measure(result, model, optimizer, arguments)
@@ -190,6 +195,7 @@ class Watch:
         optimizer.prepare_grads = functools.partial(self._prepared, optimizer, optimizer.prepare_grads)
         group = distributed_c10d._get_default_group()
         self.waiting.install(type(group._backend), torch.distributed.Work)
+        found = past.Past()
         if self.rank == 0:
             self.writers = _writers(self.settings)
             folder, text = self.settings.folder, f"iteration {self.iteration} begins"
@@ -197,6 +203,10 @@ class Watch:
             self._began = time.time()
             records, happened = events.read(folder, outputs.MEASURED), events.read(folder)
             self._before = goodput.spent(records, happened, self._began, self.iteration)
+            found = past.read(records, happened, self.iteration, 4 * self.spikes.window)
+        found = together(found)[0]  # all ranks count and judge alike
+        self.spikes.refill(found)
+        self.skips.refill(found, self.iteration)
 
     def _remember(self, model: Any, optimizer: Any, scheduler: Any, data: Any, arguments: Any) -> None:
         """Writes a checkpoint of the steps so far into memory, as upstream would write it to the disk after the last step."""
@@ -270,12 +280,13 @@ class Watch:
         if overflow:
             return True
         assert self.named is not None
-        if self.iteration % self.settings.interval == 0:
-            parts = tensors.parts_of(optimizer)
+        measured, judged = self.iteration % self.settings.interval == 0, self.spikes.factor is not None
+        parts = tensors.parts_of(optimizer) if measured or judged else None
+        if measured:
             self._own["norm"] = tensors.gradient_norms(self.named.chosen(self.patterns), parts)
-            if self.spikes.factor is not None:
-                found = tensors.gradient_norms(self.named.chosen([tensors.EMBEDDING]), parts)
-                self._own["embedding norm"] = max(found.values(), default=None)
+        if judged:
+            chosen = self.named.chosen([tensors.EMBEDDING])
+            self._embedding = tensors.embedding_square(chosen, parts, _replicas())
         if self.skips.threshold is None:
             return False
         norm = float(optimizer.get_grad_norm())
@@ -327,11 +338,43 @@ class Watch:
         if self.heart is not None:
             action(self.heart)
 
+    # -- spikes ---------------------------------------------------------------------------------------------
+    def _note(self, result: Any) -> None:
+        """Notes this rank's values of the step, which all ranks judge together later."""
+        if self.spikes.factor is None:
+            return
+        loss = next(iter(result[0].values()), None)
+        norm = self._own.get("skipped norm") if result[_GRAD_NORM] is None else result[_GRAD_NORM]
+        values = {"loss": loss, "gradient norm": norm, "embedding norm": self._embedding}
+        known = {name: None if value is None else float(value) for name, value in values.items()}
+        self._pending.append((self.iteration, known))
+
+    def _judge(self) -> None:
+        """Judges each step since the last time. All ranks take part, and all of them know the spikes."""
+        if self.spikes.factor is None:
+            return
+        gathered = together(self._pending)
+        self._pending = []
+        for steps in zip(*gathered, strict=True):
+            values = _whole([own for _, own in steps])
+            number = steps[0][0]
+            self._judged.append((number, values))
+            for text in self.spikes.add(number, values):
+                if self.rank == 0:
+                    print(f"spike: {text}", flush=True)
+                    events.append(self.settings.folder, "spike", text, iteration=number)
+
+    def _reasons(self, iteration: int) -> tuple[str, ...]:
+        """Why a checkpoint that is written now is unhealthy."""
+        self._judge()
+        return self.spikes.reasons(iteration)
+
     # -- after a step ---------------------------------------------------------------------------------------
     def _measure(self, result: Any, model: Any, optimizer: Any, arguments: Any) -> None:
         """Collects the numbers of all ranks on rank 0, which writes them."""
         import torch
 
+        self._judge()
         own, self._own = self._own, {}
         with torch.no_grad():
             own |= self._local(result, optimizer)
@@ -342,6 +385,7 @@ class Watch:
             self._write(gathered, optimizer, arguments)
         self._seconds = self._waited = 0.0
         self._steps = 0
+        self._judged.clear()
 
     def _local(self, result: Any, optimizer: Any) -> dict[str, Any]:
         """This rank's own numbers."""
@@ -358,16 +402,11 @@ class Watch:
         }
 
     def _write(self, gathered: list[dict[str, Any]], optimizer: Any, arguments: Any) -> None:
-        embedding = max(filter(None, [one.pop("embedding norm", None) for one in gathered]), default=None)
         record = self._record(gathered, optimizer, arguments)
         lines = self.stragglers.add([one["seconds"] for one in record["ranks"]])
         for text in lines:
             print(text, flush=True)
             events.append(self.settings.folder, "straggler", text, iteration=self.iteration)
-        values = {"loss": record["loss"], "gradient norm": record["grad norm"], "embedding norm": embedding}
-        for text in self.spikes.add(self.iteration, values):
-            print(f"spike: {text}", flush=True)
-            events.append(self.settings.folder, "spike", text, iteration=self.iteration)
         for writer in self.writers:
             writer.write(record)
 
@@ -384,6 +423,8 @@ class Watch:
         record["loss"] = next(iter(reported.values()), None)
         record |= {name: value for name, value in reported.items() if len(reported) > 1}
         record["grad norm"] = next((norm for norm in [*norms, *attempts] if norm is not None), None)
+        if self._judged:
+            record |= {"embedding norm": self._judged[-1][1]["embedding norm"], "judged": list(self._judged)}
         record["learning rate"] = next(iter(group["lr"] for group in optimizer.param_groups), None)
         record |= self._speed(seconds, arguments)
         record["memory"] = max(one["memory"] for one in gathered)
@@ -442,6 +483,20 @@ def _batch(arguments: Any) -> int:
     from megatron.core.num_microbatches_calculator import get_num_microbatches
 
     return arguments.micro_batch_size * arguments.data_parallel_size * get_num_microbatches()
+
+
+def _whole(parts: Sequence[past.Values]) -> past.Values:
+    """The values of a step from those of all ranks."""
+    found = {name: next((own[name] for own in parts if own[name] is not None), None) for name in parts[0]}
+    squares = [square for own in parts if (square := own["embedding norm"]) is not None]
+    return found | {"embedding norm": math.sqrt(sum(squares)) if squares else None}
+
+
+def _replicas() -> int:
+    """The ranks that have the same parameters."""
+    from megatron.core import parallel_state
+
+    return parallel_state.get_data_parallel_world_size(with_context_parallel=True)
 
 
 def _any(flag: bool) -> bool:

@@ -56,3 +56,39 @@ def test_with_loss_scaling_nan_is_named_and_upstream_skips_the_step(toy) -> None
     assert run.code == 0 and len(run.records) == ITERATIONS, run.output[-3000:]
     assert run.told("nan") == [f"rank 1, iteration 7: {FIRST} output of {LAYER}"]
     assert unchanged(run, 7) and not unchanged(run, 8)
+
+
+@pytest.mark.parametrize("words", [(), ("parallel.distributed_optimizer=true",), ("parallel.pipeline=2",)])
+def test_the_embedding_norm_is_the_norm_of_the_whole_gradient(toy, words) -> None:
+    every = ("monitor.parameters=[embedding]", "health.spike=1000", "train.iterations=2")
+    run = toy.run(*words, *every, name="embedding")
+    assert run.code == 0, run.output[-3000:]
+    for record in run.records.values():
+        ranks = [own["norm"] for own in record["ranks"] if "norm" in own]
+        own = [norm for name, norm in ranks[0].items() if "embedding" in name]
+        if "parallel.distributed_optimizer=true" in words:  # each rank has a part
+            own += ranks[1].values()
+        assert len(own) >= 2 and record["embedding norm"] == pytest.approx(
+            sum(norm**2 for norm in own) ** 0.5
+        )
+
+
+def test_spikes_between_records_are_seen_and_a_later_attempt_counts_on(toy) -> None:
+    """Ten steps a record, a spike in step 6. The second command goes on from checkpoint 8, because 12 has lost a file."""
+    words = (
+        "monitor.interval=10",
+        "health.skip_norm=100",
+        "health.spike=3",
+        "health.window=2",
+        "train.iterations=20",
+    )
+    first = toy.run(*words, fault={"place": "all-reduce", "what": "large", "iteration": 6}, name="counted")
+    assert first.code == 0 and sorted(first.records) == [10, 20], first.output[-3000:]
+    assert len(first.told("spike")) == 2 and all("at iteration 6" in text for text in first.told("spike"))
+    assert first.records[20]["skipped"] == 1
+    for number in (12, 16, 20):
+        next((first.folder / "checkpoints" / f"iter_{number:07}").rglob("*.pt")).unlink()
+    second = toy.run(*words, "--resume", name="counted")
+    assert second.code == 0 and second.told("resume") == ["goes on from checkpoint 8"], second.output[-3000:]
+    assert second.records[20]["skipped"] == 1 and len(second.told("spike")) == 2
+    assert second.records[20]["lost seconds"] > 0

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from megatron_ms.monitor import events, goodput, outputs
+from megatron_ms.monitor import events, goodput, outputs, past
 from megatron_ms.monitor.health import Skips, Spikes
 from megatron_ms.monitor.stragglers import Stragglers
 from megatron_ms.monitor.waiting import Waiting
@@ -46,6 +46,50 @@ def test_skips_are_counted_and_bounded() -> None:
     assert (skips.total, skips.row, skips.too_many) == (4, 2, False)
     skips.count(True)
     assert skips.too_many and not Skips(None, 1).over(math.nan)
+
+
+def test_a_checkpoint_before_a_spike_is_healthy() -> None:
+    """Steps are judged together, so that the one after the checkpoint may have been judged already."""
+    spikes = Spikes(3.0, 2)
+    for number in (1, 2, 3):
+        spikes.add(number, {"loss": 1.0})
+    spikes.add(4, {"loss": 9.0})
+    assert (
+        spikes.reasons(3) == ()
+        and len(spikes.reasons(4)) == len(spikes.reasons(5)) == 1
+        and not spikes.reasons(6)
+    )
+
+
+def test_an_attempt_goes_on_counting_and_judging(tmp_path) -> None:
+    """Steps 1 to 12 with a spike in 6 and 11, and skipped steps 4, 8, 9 and 12. The next attempt begins with step 10."""
+    spikes, lines = Spikes(3.0, 4), outputs.Lines(tmp_path)
+    events.append(tmp_path, "step", "", iteration=1)
+    for first in (1, 5, 9):
+        judged = [
+            (number, {"loss": 9.0 if number in (6, 11) else number / 10})
+            for number in range(first, first + 4)
+        ]
+        for number, values in judged:
+            for text in spikes.add(number, values):
+                events.append(tmp_path, "spike", text, iteration=number)
+        lines.write({"iteration": first + 3, "judged": judged})
+    for number in (4, 8, 9, 12):
+        events.append(tmp_path, "skip", "", iteration=number)
+    events.append(tmp_path, "step", "", iteration=10)
+    found = past.read(events.read(tmp_path, outputs.MEASURED), events.read(tmp_path), 10, 99)
+    assert found.skipped == (4, 8, 9) and [number for number, _ in found.spikes] == [6]
+    again = Spikes(3.0, 4)
+    again.refill(found)
+    assert again.reasons(9) == ("loss 9 at iteration 6 (usually 0.35)",) and again.reasons(10) == ()
+    assert again.add(10, {"loss": 9.0}) == ["loss 9 at iteration 10 (usually 0.75)"], (
+        "the median of 5, 7, 8 and 9"
+    )
+    skips = Skips(1.0, 3)
+    skips.refill(found, 10)
+    assert (skips.total, skips.row) == (3, 2)
+    skips.refill(past.Past(), 1)
+    assert (skips.total, skips.row) == (0, 0)
 
 
 def test_a_straggler_is_named_once_until_it_has_kept_up() -> None:
@@ -146,6 +190,31 @@ def test_lines_and_events_survive_a_cut_line(tmp_path) -> None:
     assert events.read(tmp_path, outputs.MEASURED) == [json.loads(json.dumps(RECORD))]
     events.append(tmp_path, "save", "checkpoint 3 is written", seconds=2.0)
     assert events.read(tmp_path)[0]["seconds"] == 2.0
+
+
+def test_numbers_that_json_does_not_have_are_read_again(tmp_path) -> None:
+    """The lines are JSON by its standard, and those that Python has written with bare names are read too."""
+
+    def refused(name: str) -> None:
+        raise AssertionError(f"{name} is no JSON")
+
+    record = {
+        "loss": math.nan,
+        "ranks": [{"norm": math.inf, "text": "NaN?"}],
+        "judged": [(3, {"loss": -math.inf})],
+    }
+    outputs.Lines(tmp_path).write(record)
+    events.append(tmp_path, "skip", "a step", norm=math.nan)
+    for name in (outputs.MEASURED, events.NAME):
+        json.loads((tmp_path / name).read_text(), parse_constant=refused)
+    with open(tmp_path / outputs.MEASURED, "a") as file:
+        file.write('{"loss": NaN}\n')
+    first, second = events.read(tmp_path, outputs.MEASURED)
+    assert math.isnan(first["loss"]) and math.isnan(second["loss"])
+    assert first["ranks"] == [{"norm": math.inf, "text": "NaN?"}] and first["judged"] == [
+        [3, {"loss": -math.inf}]
+    ]
+    assert math.isnan(events.read(tmp_path)[0]["norm"])
 
 
 def test_scalars() -> None:
