@@ -15,6 +15,7 @@ from pathlib import Path
 
 from patches.tree import keep_aside
 
+from ..errors import see
 from .steps import ROOT, ChildError, ConvertError, Progress, Stamp, digest, run
 
 # MindSpore 2.10 has wheels for more versions; these are proven.
@@ -129,7 +130,8 @@ def check_python() -> None:
     include = Path(sysconfig.get_paths()["include"])
     if not (include / "Python.h").is_file():
         raise ConvertError(
-            f"Python's C headers are missing ({include}/Python.h). On Debian: apt install {name}-dev"
+            f"Python's C headers are missing ({include}/Python.h). On Debian: apt install {name}-dev "
+            + see("c-headers")
         )
     try:
         import ensurepip  # noqa: F401  (Debian ships it in a package of its own)
@@ -149,10 +151,10 @@ def compiler() -> str | None:
 def check_compiler() -> None:
     if compiler() is None:
         named = os.environ.get("CXX")
-        what = f"CXX={named} is not found" if named else "no C++ compiler (g++) is found"
+        what = f"no C++ compiler CXX={named}" if named else "no C++ compiler (g++)"
         raise ConvertError(
-            f"{what}, but the CPU kernels are compiled on this machine. On Debian: apt install g++; "
-            "or set the path of another compiler: CXX=/path/g++"
+            f"{what} is found, but the CPU kernels are compiled on this machine. On Debian: apt install g++; "
+            f"or set the path of another compiler: CXX=/path/g++ {see('no-compiler')}"
         )
 
 

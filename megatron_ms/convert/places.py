@@ -12,6 +12,7 @@ from pathlib import Path
 from patches import PatchError
 from patches.tree import contains, resolved
 
+from ..errors import see
 from .steps import ROOT, ConvertError
 
 MARK = ".lock"
@@ -115,7 +116,7 @@ def claim(output: Path) -> None:
     if taken:
         raise ConvertError(
             f"{output} contains {', '.join(taken)}, which auto_convert.sh did not write and would have to replace: "
-            "choose an empty or a new folder with --output. Nothing was written"
+            "choose an empty or a new folder with --output. Nothing was written " + see("foreign-output")
         )
     with open(mark, "x", encoding="utf-8") as file:
         file.write(_MARK_TEXT)

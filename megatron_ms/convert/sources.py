@@ -15,6 +15,7 @@ from pathlib import Path
 from patches import PatchError
 from patches.tree import check_names
 
+from ..errors import see
 from .places import clean_path
 from .steps import ConvertError
 
@@ -213,7 +214,7 @@ def fetch(source: GitSource, cache: Path, offline: bool = False) -> bool:
     if offline:
         raise ConvertError(
             f"{source.name} at {source.commit[:12]} is not in the cache {cache}: run once without --offline, "
-            f"or give a checkout with --source {source.name}=DIR"
+            f"or give a checkout with --source {source.name}=DIR {see('offline')}"
         )
     repository = cache / f"{source.name}.git"
     if not (repository / "HEAD").exists():

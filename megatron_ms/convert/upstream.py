@@ -21,6 +21,7 @@ from patches.rules import number
 from patches.tree import check_names, copy, keep_aside
 from patches.tree import check_source as tree_files
 
+from ..errors import see
 from .environment import PYTHON, check_compiler, clean_environment, compiler, pip_download
 from .sources import GitSource, Pin, Release, export, wheel_tag
 from .steps import ROOT, ChildError, ConvertError, Progress, digest, file_sha256, run
@@ -62,7 +63,9 @@ def check_checkout(source: Path) -> list[Path]:
         PatchError: it is already converted, or it contains a pipe, a huge file, or a link that would lead out of a copy.
     """
     if os.path.lexists(source / MANIFEST):
-        raise PatchError(f"{source} is already patched (it has a {MANIFEST}): give the upstream's own tree")
+        raise PatchError(
+            f"{source} is already patched (it has a {MANIFEST}): give the upstream's own tree {see('already-patched')}"
+        )
     return tree_files(source)
 
 
@@ -91,7 +94,8 @@ def fetch_wheel(downloads: Path, logs: Path, progress: Progress, pin: Pin) -> bo
         if found != expected:
             raise ConvertError(
                 f"{wheels[0].name} is not the pinned file: {wheels[0].stat().st_size} bytes with sha256 {found}, "
-                f"expected {expected}. The download is truncated or the index serves another file; nothing was kept"
+                f"expected {expected}. The download is truncated or the index serves another file; nothing was kept "
+                + see("another-file")
             )
         place = downloads / wheels[0].name
         if os.path.lexists(place):

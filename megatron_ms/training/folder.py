@@ -21,7 +21,7 @@ from typing import Any
 
 from .. import locks
 from ..convert.steps import write_atomically
-from ..errors import UserError
+from ..errors import UserError, see
 
 LATEST = "latest_checkpointed_iteration.txt"
 TRAINERS = "checkpoint-"  # of transformers' Trainer, before the iteration
@@ -98,7 +98,9 @@ class RunFolder:
         """
         with open(self.path / ".lock", "w") as lock:
             if not locks.take(lock):
-                raise UserError(f"{self.path}: another process trains in this folder: wait until it ends")
+                raise UserError(
+                    f"{self.path}: another process trains in this folder: wait until it ends {see('busy-folder')}"
+                )
             yield
 
 
@@ -151,7 +153,8 @@ def to_resume(root: Path, name: str, named: str | None) -> RunFolder:
         earlier = [run for run in runs(root, name) if run.checkpointed() is not None]
         if not earlier:
             raise UserError(
-                f"--resume: no run in {(root / name).absolute()} has a checkpoint: start a new one, with save.interval"
+                f"--resume: no run in {(root / name).absolute()} has a checkpoint: start a new one, with save.interval "
+                + see("nothing-to-resume")
             )
         chosen = earlier[-1]
     if chosen.checkpointed() is None:

@@ -15,7 +15,7 @@ from ..config.section import said_of
 from ..config.sections import TRAINING
 from ..config.training import Grpo
 from ..convert.steps import digest
-from ..errors import UserError
+from ..errors import UserError, see
 from ..upstream import flags as upstream_flags
 from ..upstream.flags import ValueProblem
 from ..upstream.trees import Trees
@@ -60,7 +60,7 @@ def read(document: Document) -> Settings:
         raise document.error("train.global_batch", message)
     if settings.run.task == "grpo" and (settings.train.global_batch or each) % settings.grpo.group:
         message = f"{settings.train.global_batch or each} completions are no whole groups of {settings.grpo.group} (grpo.group)"
-        raise document.error("train.global_batch", message)
+        raise document.error("train.global_batch", f"{message} {see('whole-groups')}")
     return settings
 
 
@@ -78,7 +78,7 @@ def trees(task: str) -> Trees:
         versions = [importlib.metadata.version(name) for name in packages]
     except importlib.metadata.PackageNotFoundError as error:
         raise UserError(
-            f"the backend hf needs the package {error.name}: pip install --no-deps -r {REQUIREMENTS}"
+            f"the backend hf needs the package {error.name}: pip install --no-deps -r {REQUIREMENTS} {see('hf-packages')}"
         ) from None
     programs = [place / name for name in (PROGRAM, *_PROGRAMS.values())]
     return Trees(TRANSFORMERS, place, (), " ".join([*versions, digest(*programs)]))

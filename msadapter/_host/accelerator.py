@@ -12,6 +12,7 @@ import os
 import threading
 
 from . import runtime
+from .troubleshooting import see
 
 _names = ("cuda", "npu")
 _local = threading.local()
@@ -104,7 +105,8 @@ def check_index(index: int) -> None:
     if index >= device_count():
         raise RuntimeError(
             f"CUDA error: invalid device ordinal ({index}, but this process has {device_count()} device(s)"
-            + ("; MSADAPTER_DEVICE_COUNT sets their number)" if on_host() else ")")
+            + ("; MSADAPTER_DEVICE_COUNT sets their number) " if on_host() else ") ")
+            + see("device-ordinal")
         )
 
 
@@ -112,9 +114,8 @@ def require() -> None:
     """Raise RuntimeError if there is no accelerator in this run."""
     if not is_available():
         raise RuntimeError(
-            "Found no NVIDIA driver or NPU on your system: set MSADAPTER_DEVICE=cuda (or "
-            "npu), source "
-            "build/env.sh or start with `python -m msadapter` to use the accelerator"
+            "Found no NVIDIA driver or NPU on your system: set MSADAPTER_DEVICE=cuda (or npu), source build/env.sh or start "
+            f"with `python -m msadapter` to use the accelerator {see('no-accelerator')}"
         )
 
 

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .troubleshooting import see
+
 _TELL_AFTER, _TELL_EVERY = 2.0, 30.0  # seconds of waiting for another build
 _PATIENCE = 3600.0  # seconds after which waiting is an error
 _LEAST_FREE = 100 << 20  # bytes on the disk for a build
@@ -96,7 +98,7 @@ def check_root(root: Path) -> None:
     if reason := why_untrusted(root):
         raise BuildError(
             f"the cache of built libraries {root} is not safe: {reason}. Nothing is loaded from it. Mend that, or set "
-            "MSADAPTER_CACHE to a folder of your own"
+            f"MSADAPTER_CACHE to a folder of your own {see('unsafe-cache')}"
         )
 
 
@@ -198,7 +200,9 @@ def alone(root: Path) -> Iterator[None]:
         while not _try_lock(lock):
             waited = time.monotonic() - begin
             if waited > _PATIENCE:
-                raise BuildError(f"after {waited:.0f} s another build still holds {path}: {_holder(path)}")
+                raise BuildError(
+                    f"after {waited:.0f} s another build still holds {path}: {_holder(path)} {see('another-build')}"
+                )
             if waited > _TELL_AFTER and (told is None or waited - told > _TELL_EVERY):
                 told = waited
                 print(
@@ -247,5 +251,5 @@ def check_space(root: Path) -> None:
     if free < _LEAST_FREE:
         raise BuildError(
             f"the disk of the cache {root} has {free >> 20} MB left, a build needs {_LEAST_FREE >> 20} MB: make room, or "
-            "set MSADAPTER_CACHE to a folder on another disk"
+            f"set MSADAPTER_CACHE to a folder on another disk {see('full-disk')}"
         )

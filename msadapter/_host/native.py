@@ -28,6 +28,7 @@ from pathlib import Path
 
 from . import cache, cache_limit
 from .cache import BuildError
+from .troubleshooting import see
 
 MINDSPORE_VERSION = "2.10.0"
 SOURCES = Path(__file__).parents[1] / "csrc"
@@ -45,7 +46,7 @@ def _mindspore_root() -> Path:
     if version != MINDSPORE_VERSION:
         raise BuildError(
             f"msadapter is built against the headers of mindspore {MINDSPORE_VERSION}, found {version}: "
-            f"pip install mindspore=={MINDSPORE_VERSION}"
+            f"pip install mindspore=={MINDSPORE_VERSION} {see('mindspore-version')}"
         )
     return root
 
@@ -57,7 +58,7 @@ def compiler() -> str:
     if path is None:
         raise BuildError(
             f"no C++ compiler: {name!r} is not on PATH. Install one (Debian: apt-get install g++) "
-            "or name it in CXX"
+            f"or name it in CXX {see('compiler')}"
         )
     return path
 

@@ -23,6 +23,7 @@ from types import ModuleType
 
 from . import cache, cache_limit, native
 from .cache import BuildError
+from .troubleshooting import see
 
 SWITCH = "MSADAPTER_SIMULATED_NPU"
 COUNTERS = (
@@ -269,7 +270,9 @@ def enable(verbose: bool | None = None) -> Path:
     if _enabled is not None:
         return _enabled
     if "mindspore._c_expression" in sys.modules:
-        raise RuntimeError(f"MindSpore is loaded already: set {SWITCH}=1 before the program starts")
+        raise RuntimeError(
+            f"MindSpore is loaded already: set {SWITCH}=1 before the program starts {see('simulator-too-late')}"
+        )
     if cards := sorted(str(path) for path in Path("/dev").glob("davinci[0-9]*")):
         raise RuntimeError(f"this machine has Ascend cards ({', '.join(cards)}): unset {SWITCH} to use them")
     folder = build(verbose=bool(sys.stderr and sys.stderr.isatty()) if verbose is None else verbose)

@@ -14,6 +14,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import CodeType, ModuleType
 
+from .._host.troubleshooting import see
 from .submodules import ELSEWHERE, OURS, PRESENT
 from .waiting import is_waiting, stop_waiting, wait_for
 
@@ -243,7 +244,8 @@ def _refuse_foreign(aliases: Mapping[str, str]) -> None:
         where = getattr(module, "__file__", None) or "no file"
         raise RuntimeError(
             f"{name} is already imported from {where}: msadapter cannot take its place in this process. "
-            f"Call msadapter.install() before the first `import {name}`, or start with `python -m msadapter script.py`."
+            f"Call msadapter.install() before the first `import {name}`, or start with `python -m msadapter script.py` "
+            f"{see('another-torch')}."
         )
 
 

@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 
+from .._host.troubleshooting import see
 from .errors import DistBackendError, DistError
 from .store import PrefixStore, _seconds
 
@@ -138,7 +139,7 @@ def _report(work, answers) -> list:
         state = "finished" if ended else "is in"
         lines.append(f"Rank {rank} {state} {last} of this group and stands at:\n{answers[rank]['stack']}")
     first = "All ranks have arrived at this operation, or have continued with another one."
-    return [f"Ranks that have not arrived: {missing}." if missing else first, *lines]
+    return [f"Ranks that have not arrived: {missing} {see('missing-ranks')}." if missing else first, *lines]
 
 
 def standing(backend, ranks) -> str:

@@ -17,6 +17,8 @@ import stat
 import struct
 import time
 
+from .._host.troubleshooting import see
+
 MAX_PARTS = 1 << 20
 MAX_PART = 256 << 20  # bytes of one value
 MAX_FRAME = 1 << 30  # bytes of all parts of a frame
@@ -102,6 +104,11 @@ def _proof(secret: bytes, side: bytes, nonces: bytes) -> bytes:
     return hmac.digest(secret, _GREETING + side + nonces, "sha256")
 
 
+def _refused(reason: str) -> Refused:
+    """The error of a client, with what to do."""
+    return Refused(f"{reason}: {HOW_TO_AGREE} {see('another-secret')}")
+
+
 def greet(connection: socket.socket, secret: bytes | None, seconds: float) -> None:
     """The client's side of the handshake. Raises Refused if client and server do not agree on the secret."""
     end, own = time.monotonic() + seconds, secrets.token_bytes(_NONCE)
@@ -109,14 +116,14 @@ def greet(connection: socket.socket, secret: bytes | None, seconds: float) -> No
     connection.sendall(_GREETING + (b"S" if secret else b"-") + own)
     kind = _read(connection, 1, end)[0]
     if kind in _REFUSALS:
-        raise Refused(f"{_REFUSALS[kind]}: {HOW_TO_AGREE}")
+        raise _refused(_REFUSALS[kind])
     if kind == _CHALLENGE and secret:
         nonces = own + _read(connection, _NONCE, end)
         connection.sendall(_proof(secret, b"client", nonces))
         if _read(connection, 1, end)[0] != _OPEN:
-            raise Refused(f"{_REFUSALS[_WRONG_PROOF]}: {HOW_TO_AGREE}")
+            raise _refused(_REFUSALS[_WRONG_PROOF])
         if not hmac.compare_digest(_read(connection, 32, end), _proof(secret, b"server", nonces)):
-            raise Refused(f"it could not prove that it knows the secret of this job: {HOW_TO_AGREE}")
+            raise _refused("it could not prove that it knows the secret of this job")
     elif kind != _OPEN or secret:
         raise Refused("what answers there is not a store of msadapter, or one of another version")
     connection.settimeout(None)

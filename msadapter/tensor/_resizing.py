@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from .._host.troubleshooting import see
 from .._values import determinism
 from .._values.base import _C, Base
 from .._values.dtype import cpp_name
@@ -67,10 +68,12 @@ def _check_room(self, base, size, stride, offset) -> None:
     need = _C.bytes_reached(size, stride or contiguous_strides(size), offset, self.dtype)
     have = _C.storage_nbytes(base)
     if need > have:
-        raise RuntimeError(
+        error = RuntimeError(
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
             f"{self.dtype.itemsize} requiring a storage size of {need} are out of bounds for storage of size {have}"
         )
+        error.add_note(see("out-of-bounds"))  # PyTorch has this message, so it stays as it is
+        raise error
 
 
 def _make_room(self, base, size, stride, offset) -> None:

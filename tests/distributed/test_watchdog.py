@@ -124,7 +124,7 @@ def test_errors_of_late_operations(watch):
     watch.ask = lambda ranks: answers if list(ranks) == [4, 6, 9] else None
     assert str(watchdog.late(work(group), 2.5)).splitlines() == [
         head,
-        "Ranks that have not arrived: [6, 9].",
+        "Ranks that have not arrived: [6, 9] (docs/troubleshooting.md#missing-ranks).",
         "Rank 6 finished BARRIER of this group and stands at:",
         "here",
         "Rank 9 does not answer: its process has ended or is stopped.",

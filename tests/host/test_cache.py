@@ -161,12 +161,12 @@ def test_a_library_named_by_the_user(folder, monkeypatch, tmp_path) -> None:
 def test_a_lock_tells_who_holds_it(folder, monkeypatch, capfd) -> None:
     monkeypatch.setattr(cache, "_TELL_AFTER", 0.2)
     cache.check_root(folder)
-    program = (  # the file alone: importing the package would build the libraries in this empty cache
-        "import runpy, sys, time; from pathlib import Path; cache = runpy.run_path(sys.argv[2])\n"
-        "with cache['alone'](Path(sys.argv[1])): print('held', flush=True); time.sleep(600)"
+    program = (  # the folder alone: importing the package would build the libraries in this empty cache
+        "import sys, time; from pathlib import Path; sys.path.append(sys.argv[2]); from _host import cache\n"
+        "with cache.alone(Path(sys.argv[1])): print('held', flush=True); time.sleep(600)"
     )
     holder = subprocess.Popen(
-        [sys.executable, "-c", program, str(folder), cache.__file__],
+        [sys.executable, "-c", program, str(folder), str(Path(cache.__file__).parents[1])],
         stdout=subprocess.PIPE,
         text=True,
         cwd=ROOT,
