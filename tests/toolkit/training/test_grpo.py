@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +18,8 @@ from megatron_ms.training import folder as folders
 from megatron_ms.training import hf, rewards, settings
 from megatron_ms.upstream.flags import Flags
 from tests.toolkit.packages import needs_packages
+
+ROOT = Path(__file__).resolve().parents[3]
 
 _WORDS = (
     "model_folder rows rules validation tokenizer_folder resumed output_dir max_steps per_device_train_batch_size"
@@ -135,3 +141,34 @@ def test_addition(tmp_path, capsys) -> None:
     assert json.loads((runs[0].path / "validation.json").read_text())["rows"] == 512
     assert "validation: mean reward" in capsys.readouterr().out
     assert (runs[0].checkpoints / "final/model.safetensors").is_file()
+
+
+@pytest.mark.parametrize(
+    ("shares", "code"),
+    [
+        ({0: (0.6, 0.95), 1: (0.69, 0.9)}, 0),
+        ({0: (0.6, 0.95), 1: (0.6, 0.89)}, 1),
+        ({0: (0.8, 0.99), 1: (0.6, 0.95)}, 1),
+    ],
+)
+def test_the_exit_code_of_addition(tmp_path, monkeypatch, capsys, shares, code) -> None:
+    """Every seed has to reach nine of ten right sums, and two of ten more than before. One that does not fails the program."""
+    monkeypatch.setattr(addition, "learn", lambda *_: shares)
+    monkeypatch.setattr(sys, "argv", ["addition", str(tmp_path / "new")])
+    assert addition.main() == code
+    assert capsys.readouterr().out.splitlines()[-1].startswith("MISSED" if code else "reached")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not os.environ.get("MSADAPTER_ADDITION"), reason="takes six minutes: MSADAPTER_ADDITION=1 runs it"
+)
+@needs_packages
+def test_addition_is_learned_with_three_seeds(tmp_path) -> None:
+    """The toy task as its page describes it: the program demands its threshold of the seeds 0, 1 and 2."""
+    words = [sys.executable, "-m", "megatron_ms.examples.addition", str(tmp_path / "new")]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    told = re.findall(r"^seed (\d): right answers ([\d.]+)% before GRPO, ([\d.]+)% after$", done.stdout, re.M)
+    assert [seed for seed, _, _ in told] == ["0", "1", "2"]
+    assert all(float(after) >= max(90, float(before) + 19.9) for _, before, after in told), told
