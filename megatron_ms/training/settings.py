@@ -141,9 +141,23 @@ def read(document: Document) -> Settings:
     settings = checked(document, Settings)
     if settings.run.task == "grpo":
         raise document.error("run.task", "grpo needs run.backend: hf; the command grpo sets both")
+    _check_names(settings)
     _check_recovery(settings)
     check_sizes(settings)
     return settings
+
+
+def _check_names(settings: Settings) -> None:
+    """Raises UserError for a key of this toolkit that is written as a flag of upstream, which has no such flag."""
+    if settings.flag("peak_tflops") is not None:
+        message = "is no flag of upstream: write monitor.peak_tflops"
+        raise settings.document.error(_key_of(settings, "peak_tflops"), message)
+
+
+def _key_of(settings: Settings, flag: str) -> str:
+    """The key under which a flag of upstream is given."""
+    sections = settings.sections().items()
+    return next(f"{name}.{flag}" for name, section in sections if flag in (section.model_extra or {}))
 
 
 def _check_recovery(settings: Settings) -> None:
@@ -167,11 +181,8 @@ def _check_recovery(settings: Settings) -> None:
             )
             raise settings.document.error(f"monitor.{key}", message)
     if settings.flag("async_save"):
-        where = next(
-            name for name, one in settings.sections().items() if "async_save" in (one.model_extra or {})
-        )
         message = "writes files after the manifest: leave it out, or set monitor.watch: false"
-        raise settings.document.error(f"{where}.async_save", message)
+        raise settings.document.error(_key_of(settings, "async_save"), message)
 
 
 def _once(settings: Common) -> None:

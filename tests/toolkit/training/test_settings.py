@@ -33,6 +33,8 @@ from megatron_ms.errors import UserError
         (["run.processes=2", "train.micro_batch=3"], "global batch 8 is not divisible by micro batch 3 x replicas 2 = 6"),
         (["run.nodes=2"], "run.port must be given for several machines"),
         (["dataset.lr=1", "upstream.adam_beta1=1", "train.adam_beta1=1"], "upstream.adam_beta1: is also given in train"),
+        (["upstream.peak_tflops=376"], "upstream.peak_tflops: is no flag of upstream: write monitor.peak_tflops"),
+        (["upstream.async_save=true"], "upstream.async_save: writes files after the manifest"),
         (["train.iterations=0"], "train.iterations: input should be greater than 0"),
         (["name=a/b"], None),
     ],
@@ -45,6 +47,10 @@ def test_what_does_not_fit_is_named(read, overrides, message) -> None:
     with pytest.raises(UserError) as error:
         read(*overrides)
     assert message in str(error.value)
+
+
+def test_safetensors_may_be_asked_for_by_the_name_of_upstreams_flag(read) -> None:
+    assert read("upstream.ckpt_format=safetensors").save.format == "safetensors"
 
 
 def test_all_wrong_keys_of_all_sections_are_told(read) -> None:
