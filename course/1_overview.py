@@ -23,10 +23,11 @@
 # %% [markdown]
 # ## 1.1 A result first
 #
-# This is a PyTorch program. It learns to predict the next character of Shakespeare from the last eight. Nothing in it knows of MindSpore,
-# except for the first two lines.
+# This is a PyTorch program. It trains a small Llama over bytes on Shakespeare: the model and the text of the whole course. The model is written
+# in plain PyTorch in [model.py](model.py). Nothing in it knows of MindSpore, except for the first two lines below.
 #
-# **先看结果。** 下面是一个普通的 PyTorch 程序：根据前八个字符预测莎士比亚剧本的下一个字符。除了前两行，它与 MindSpore 毫无关系。
+# **先看结果。** 下面是一个普通的 PyTorch 程序：在莎士比亚剧本上训练一个以字节为 token 的小型 Llama。全部五章都使用这个模型（[model.py](model.py)）
+# 和这份文本。除了前两行，它与 MindSpore 毫无关系。
 
 # %%
 import msadapter
@@ -34,32 +35,27 @@ import msadapter
 msadapter.install()  # from here on, `import torch` is answered by MindSpore
 
 import torch
-from lesson import FAST, check, corpus, plot, stored, work
+from lesson import FAST, ROOT, check, corpus, plot, stored, work
+from model import Llama, ids_of, write
 from torch import nn
+from torch.nn import functional as F
 
 torch.manual_seed(0)
-text = corpus()
-alphabet = sorted(set(text))
-codes = torch.tensor([alphabet.index(c) for c in text[:20_000]])
-context = codes.unfold(0, 9, 1)  # each row: eight characters and the one that follows
-model = nn.Sequential(
-    nn.Embedding(len(alphabet), 16),
-    nn.Flatten(),
-    nn.Linear(128, 128),
-    nn.GELU(),
-    nn.Linear(128, len(alphabet)),
-)
-optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+text = torch.tensor(ids_of(corpus()))
+model = Llama()
+optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
 
 losses = []
-for step in range(100 if FAST else 400):
-    rows = context[torch.randint(len(context), (256,))]
-    loss = nn.functional.cross_entropy(model(rows[:, :8]), rows[:, 8])
+for step in range(60 if FAST else 250):
+    begins = torch.randint(len(text) - 65, (16,))
+    rows = torch.stack([text[begin : begin + 65] for begin in begins.tolist()])
+    loss = F.cross_entropy(model(rows[:, :-1]).mT, rows[:, 1:])  # each byte predicts the next
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
     losses.append(loss.item())
-print(f"{len(alphabet)} characters; loss {losses[0]:.2f} -> {losses[-1]:.2f}")
+print(f"{sum(p.numel() for p in model.parameters())} parameters; loss {losses[0]:.2f} -> {losses[-1]:.2f}")
+print(write(model, "ROMEO:\n", 120, torch.Generator().manual_seed(1)))
 assert losses[-1] < losses[0] - 1
 
 # %%
@@ -67,7 +63,7 @@ pyplot = plot()
 pyplot.plot(losses)
 pyplot.xlabel("step")
 pyplot.ylabel("cross entropy (nat)")
-pyplot.title("Next character of Shakespeare")
+pyplot.title("Next byte of Shakespeare")
 pyplot.show()
 
 # %% [markdown]
@@ -100,7 +96,14 @@ print("torch is the package", torch.__file__.split("/")[-2], "and answers as PyT
 # | toolkit | data, training, generation and evaluation from one YAML file | `megatron_ms/` |
 #
 # `torch` 就是 msadapter：同一批模块对象，两个名字。导入 msadapter 本身不会改变任何东西；`install()` 会注册一个导入查找器，
-# 由它回答所有 `import torch...`。项目由四部分组成：适配器（adapter）、补丁（patches）、融合算子（kernels）和工具集（toolkit）。
+# 由它回答所有 `import torch...`。在 shell 中 `source build/env.sh` 对每个程序都有同样效果。项目由四部分组成：
+#
+# | 部分 | 作用 | 位置 |
+# |---|---|---|
+# | 适配器 | 回答 `import torch` 与 `import torch_npu`，其下由 MindSpore 计算 | `msadapter/` |
+# | 补丁 | 适配器无能为力时，修改上游源码 | `patches/` |
+# | 融合算子 | 昇腾的融合算子，各有一个精确的 CPU 实现 | `kernels_ascend/` |
+# | 工具集 | 用一个 YAML 文件完成数据、训练、生成与评测 | `megatron_ms/` |
 
 # %% [markdown]
 # ## 1.3 One operator, from torch to the machine
@@ -140,6 +143,46 @@ for event in recorded.key_averages():
 assert any("sigmoid" in event.key for event in recorded.key_averages())
 
 # %% [markdown]
+# The last station is the kernel. On this machine `Sigmoid` is a C++ function of the project, below MindSpore's name. Here is its source.
+#
+# 最后一站是内核：在本机上，`Sigmoid` 是项目中的一个 C++ 函数，挂在 MindSpore 的算子名之下。下面是它的源码。
+
+# %%
+import re
+
+found = {}
+for file in sorted((ROOT / "msadapter/csrc/kernels").glob("*.cpp")):
+    source = file.read_text()
+    match = re.search(r"^MSA_\w*KERNEL\(" + sigmoid.mindspore + r"\).*?^}", source, re.MULTILINE | re.DOTALL)
+    if match:
+        found[f"{file.name}, line {source[: match.start()].count(chr(10)) + 1}"] = match[0]
+((place, kernel),) = found.items()
+print(f"{place}:\n{kernel}")
+
+# %% [markdown]
+# Ascend also has *fused* operators, which do the work of several at once. The model's feed-forward part computes
+# $\mathrm{silu}(\mathit{gate}) \cdot \mathit{up}$; on an NPU that is the one operator `npu_swiglu`, which MindSpeed calls. `kernels_ascend` declares it
+# like any other, with an exact implementation for the CPU. Both must agree, the gradient too.
+#
+# 昇腾还有**融合**算子：模型前馈部分的 $\mathrm{silu}(gate)\cdot up$ 在 NPU 上是一个算子 `npu_swiglu`。`kernels_ascend` 声明了它，并给出精确的 CPU 实现；
+# 数值与梯度都应一致。
+
+# %%
+import torch_npu
+
+both = torch.randn(5, 2 * 192, requires_grad=True)
+fused = torch_npu.npu_swiglu(both)
+(fused_gradient,) = torch.autograd.grad(fused.square().sum(), both)
+gate, up = both.chunk(2, -1)
+separate = F.silu(gate) * up
+(separate_gradient,) = torch.autograd.grad(separate.square().sum(), both)
+print("declared as", declarations["torch_npu.npu_swiglu"].names)
+print("largest difference:", f"{(fused - separate).abs().max():.1e}", end=", ")
+print(f"of the gradient {(fused_gradient - separate_gradient).abs().max():.1e}")
+assert torch.allclose(fused, separate, atol=1e-6)
+assert torch.allclose(fused_gradient, separate_gradient, atol=1e-5)
+
+# %% [markdown]
 # ## 1.4 Write an operator yourself
 #
 # Let us declare the activation that transformers call *squared ReLU*, $f(x) = \max(0, x)^2$, whose derivative is $f'(x) = 2\max(0, x)$. `ms="Square"`
@@ -169,7 +212,7 @@ mine(x).sum().backward()
 print(x.grad)
 
 library = torch.linspace(-2, 2, 9, dtype=torch.float64, requires_grad=True)
-(nn.functional.relu(library) ** 2).sum().backward()
+(F.relu(library) ** 2).sum().backward()
 assert torch.equal(x.grad, library.grad)
 assert torch.autograd.gradcheck(mine, (torch.randn(6, dtype=torch.float64, requires_grad=True),))
 assert torch.equal(
@@ -214,7 +257,7 @@ check("1.1", gradient_of_h)
 # ## 1.5 When an adapter cannot help: patches
 #
 # Some code cannot be answered from below, for example a line in Megatron-LM that refuses to run without a library for CUDA. For that there are
-# *rules*: each changes one place in a copy of the upstream, says why, carries the sha256 of what it was written for, and can be taken
+# *rules*. Each changes one place in a copy of the upstream, says why, carries the sha256 of what it was written for, and can be taken
 # back. Every patch is a defeat, so there are few. Here is a toy upstream and a rule of ten lines for it.
 #
 # **当适配器无能为力时：补丁。** 例如 Megatron-LM 中某一行在缺少 CUDA 专用库时拒绝运行。每条规则只修改上游副本的一处，写明原因，
@@ -319,7 +362,7 @@ told = stored("attention")
 print("recorded with PyTorch", told["torch"], "and seed", told["seed"])
 torch.manual_seed(told["seed"])
 q, k, v = (torch.randn(1, 2, 5, 4, requires_grad=True) for _ in range(3))
-nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).square().sum().backward()
+F.scaled_dot_product_attention(q, k, v, is_causal=True).square().sum().backward()
 for name, ours in (("q", q.grad), ("k", k.grad), ("v", v.grad)):
     theirs = torch.tensor(told[name]).view_as(ours)
     print(f"d{name}: largest difference {(ours - theirs).abs().max():.1e}")
@@ -341,27 +384,34 @@ assert torch.randn(3).tolist() == told["first"]
 
 # %%
 try:
-    torch.export.export(model, (rows[:, :8],))
+    torch.export.export(model, (rows,))
+    named = False
 except NotImplementedError as error:
+    named = "torch.export" in str(error)
     print("NotImplementedError:", str(error)[:100])
+assert named
 
 # %% [markdown]
 # ## 1.7 Versions
 #
-# 版本
+# These versions belong together; the table is that of [the page on versions](../docs/versions.md), made from the project's own pins. And these
+# are the ones that answer here.
+#
+# **版本。** 下表由项目自身的版本锁定生成；随后是本机实际使用的版本。
 
 # %%
 import platform
-
 from importlib.metadata import version
 
-for name, value in {
-    "Python": platform.python_version(),
-    "MindSpore": version("mindspore"),
-    "numpy": version("numpy"),
-    "torch's interface": torch.__version__,
-}.items():
+from IPython.display import Markdown, display
+from megatron_ms.convert import versions
+
+display(Markdown(versions.text()))
+here = {"Python": platform.python_version(), "MindSpore": version("mindspore"), "NumPy": version("numpy")}
+here["names of PyTorch"] = torch.__version__
+for name, value in here.items():
     print(f"{name:18} {value}")
+assert all(f" {value} |" in versions.text() for name, value in here.items() if name != "Python")
 
 # %% [markdown]
 # > **On Ascend.** The same program runs with `device="npu"`. Without a card, `python -m msadapter --simulated-npu program.py` runs it on a
@@ -385,7 +435,7 @@ check("1.3", my_gradient)
 # %%
 assert torch is msadapter
 assert losses[-1] < losses[0] - 1
-assert torch.equal(x.grad, library.grad)
+assert torch.equal(x.grad, library.grad) and torch.allclose(fused, separate, atol=1e-6)
 assert not manifest["patches"] == [] and run("converted").startswith("refused")
 print("Chapter 1 is finished. 第 1 章完成。")
 

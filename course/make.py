@@ -1,14 +1,16 @@
 """Makes the notebooks from their sources: python course/make.py [--check] [CHAPTER ...]
 
 Each chapter is written as a Python file in jupytext's percent format. This command runs it and writes the notebook with its
-outputs beside it. With --check it runs the chapters quickly, with the solutions of the exercises and without a network, and
-writes nothing; an error in a cell ends it with exit code 1.
+outputs beside it. Chapter 2 also leaves base.safetensors, from which chapters 3 to 5 begin. With --check the command runs the
+chapters quickly, with the solutions of the exercises and without a network, and writes nothing. An error in a cell ends it with
+exit code 1.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -21,6 +23,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
 SECONDS = 1800  # the most that one cell may take
 
 
@@ -56,6 +59,11 @@ def run(source: Path, **environment: str) -> nbformat.NotebookNode:
     notebook = notebook_of(source)
     before = dict(os.environ)
     os.environ.update(environment)  # the kernel inherits it
+    if (
+        environment.get("COURSE_OFFLINE") == "1"
+    ):  # Python imports sitecustomize.py from there, in each child too
+        paths = (str(HERE / "offline"), before.get("PYTHONPATH"))
+        os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     try:
         place = {"metadata": {"path": str(HERE)}}
         NotebookClient(notebook, timeout=SECONDS, resources=place, kernel_manager_class=Kernel).execute()
@@ -89,6 +97,8 @@ def main(arguments: list[str] | None = None) -> int:
             return 1
         if not args.check:
             nbformat.write(notebook, source.with_suffix(".ipynb"))
+            if source.name.startswith("2"):  # what it has pretrained comes with the course
+                shutil.copyfile(ROOT / "build/course/2/base.safetensors", HERE / "base.safetensors")
         print(f"{time.perf_counter() - began:.0f} s")
     return 0
 

@@ -1,25 +1,27 @@
-"""Trains a small GPT of Megatron Core on any layout: torchrun --nproc_per_node N pretrain.py --tensor T --pipeline P ...
+"""Trains the course's model with Megatron Core on any layout: torchrun --nproc_per_node N pretrain.py --tensor T --pipeline P ...
 
-A plain program for PyTorch and Megatron Core, for chapter 2. The weights begin the same on every layout, so that losses can be
-compared. Rank 0 writes the losses to --losses. Each rank writes its checkpoint to --folder and goes on from there.
+A plain program for PyTorch and Megatron Core, for chapter 2. `model.py` has the model. The weights begin the same on every layout,
+so that losses can be compared. Rank 0 writes the losses to --losses. Each rank writes its checkpoint to --folder and goes on from
+there.
 """
 
 import argparse
 import json
 import os
 import signal
+import sys
 import zlib
 from pathlib import Path
 
 import numpy
 import torch
 from megatron.core import parallel_state, tensor_parallel
-from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
-from megatron.core.models.gpt.gpt_model import GPTModel
 from megatron.core.pipeline_parallel import get_forward_backward_func
-from megatron.core.transformer.transformer_config import TransformerConfig
 
-SEQUENCE, MICRO, GLOBAL, VOCABULARY, LAYERS = 64, 2, 8, 512, 2
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from model import Shape, megatron  # noqa: E402
+
+SEQUENCE, LAYERS = 64, Shape().layers
 
 
 def arguments():
@@ -29,6 +31,9 @@ def arguments():
     parser.add_argument("--tensor", type=int, default=1)
     parser.add_argument("--pipeline", type=int, default=1)
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--rows", type=int, default=8, help="rows of a step, on all ranks together")
+    parser.add_argument("--micro", type=int, default=2, help="rows of a micro-batch")
+    parser.add_argument("--save-every", type=int, default=5, help="steps between two checkpoints")
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--losses", type=Path, required=True)
     parser.add_argument(
@@ -72,38 +77,13 @@ def same_weights(model):
         if divided:
             whole[parameter.partition_dim] *= size
         generator = torch.Generator().manual_seed(zlib.crc32(".".join(parts).encode()))
-        values = torch.randn(whole, generator=generator) * 0.05
-        parameter.data.copy_(values.chunk(size, parameter.partition_dim)[rank] if divided else values)
-
-
-def build(args):
-    config = TransformerConfig(
-        num_layers=LAYERS,
-        hidden_size=64,
-        num_attention_heads=4,
-        hidden_dropout=0.0,
-        attention_dropout=0.0,
-        use_cpu_initialization=True,
-        tensor_model_parallel_size=args.tensor,
-        pipeline_model_parallel_size=args.pipeline,
-        pipeline_dtype=torch.float32,
-        gradient_accumulation_fusion=False,
-        masked_softmax_fusion=False,
-        bias_activation_fusion=False,
-        bias_dropout_fusion=False,
-        persist_layer_norm=False,
-    )
-    model = GPTModel(
-        config,
-        get_gpt_layer_local_spec(),
-        VOCABULARY,
-        SEQUENCE,
-        pre_process=parallel_state.is_pipeline_first_stage(),
-        post_process=parallel_state.is_pipeline_last_stage(),
-        position_embedding_type="rope",
-    )
-    same_weights(model)
-    return model
+        values = torch.randn(whole, generator=generator) * 0.02
+        if divided and "linear_fc1" in name:  # a rank has its half of gate, and below it its half of up
+            gate, up = (part.chunk(size)[rank] for part in values.chunk(2))
+            values = torch.cat([gate, up])
+        elif divided:
+            values = values.chunk(size, parameter.partition_dim)[rank]
+        parameter.data.copy_(values)
 
 
 def forward_step(batches, model):
@@ -122,7 +102,8 @@ def main():
     torch.distributed.init_process_group("gloo")
     parallel_state.initialize_model_parallel(args.tensor, args.pipeline)
     tensor_parallel.model_parallel_cuda_manual_seed(1, inference_rng_tracker=True)
-    model = build(args)
+    model = megatron(Shape(), args.tensor, args.pipeline, SEQUENCE)
+    same_weights(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     rank, losses, begin = torch.distributed.get_rank(), [], 0
     data_rank, data_size = (
@@ -138,13 +119,13 @@ def main():
         optimizer.load_state_dict(state["optimizer"])
         losses, begin = state["losses"], state["step"]
     rows = rows_of(args)
-    for _ in range(begin * GLOBAL):
+    for _ in range(begin * args.rows):
         next(rows)
     for step in range(begin, args.steps):
         if step == args.die_at:
             os.kill(os.getpid(), signal.SIGKILL)
-        batch = torch.stack([next(rows) for _ in range(GLOBAL)])
-        own = batch.chunk(data_size)[data_rank].split(MICRO)
+        batch = torch.stack([next(rows) for _ in range(args.rows)])
+        own = batch.chunk(data_size)[data_rank].split(args.micro)
         optimizer.zero_grad()
         told = get_forward_backward_func()(
             forward_step_func=forward_step,
@@ -152,7 +133,7 @@ def main():
             model=model,
             num_microbatches=len(own),
             seq_length=SEQUENCE,
-            micro_batch_size=MICRO,
+            micro_batch_size=args.micro,
             forward_only=False,
         )
         for (
@@ -166,7 +147,7 @@ def main():
             mean
         )  # one stage of the pipeline knows the loss; tensor-parallel ranks all do
         losses.append(mean.item() / (data_size * args.tensor))
-        if (step + 1) % 5 == 0:
+        if (step + 1) % args.save_every == 0:
             state = {
                 "model": model.state_dict(),
                 "optimizer": optimizer.state_dict(),

@@ -21,7 +21,12 @@ ROOT = Path(__file__).parents[2]
 COURSE = ROOT / "course"
 SOURCES = sorted(COURSE.glob("[0-9]_*.py"))
 NAMES = [source.stem for source in SOURCES]
-QUICK = {"FAST": "1", "COURSE_SOLUTIONS": "1", "COURSE_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
+QUICK = {
+    "FAST": "1",
+    "COURSE_SOLUTIONS": "1",
+    "COURSE_OFFLINE": "1",
+    "PYTHONPATH": f"{COURSE / 'offline'}{os.pathsep}{ROOT}",
+}
 runs = pytest.mark.skipif(
     os.environ.get("MSADAPTER_COURSE") != "1", reason="takes minutes: set MSADAPTER_COURSE=1"
 )
@@ -105,6 +110,30 @@ def test_wrong_answers_are_refused() -> None:
         "        raise SystemExit(f'{number}: the wrong answer counts as right')\n"
     )
     _run("-c", code)
+
+
+CONNECTS = "import socket; socket.create_connection(('192.0.2.1', 80), timeout=1)"
+LOOKS_UP = "import socket; socket.getaddrinfo('example.org', 80)"
+SENDS = "import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('192.0.2.1', 53))"
+OWN = "import socket; s = socket.create_server(('127.0.0.1', 0)); socket.create_connection(s.getsockname()); print('own')"
+
+
+@pytest.mark.parametrize("code", [CONNECTS, LOOKS_UP, SENDS])
+def test_a_child_of_a_chapter_reaches_no_other_machine(code: str) -> None:
+    """A chapter starts programs, which start others; all of them inherit the refusal."""
+    child = f"import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-c', {code!r}]).returncode)"
+    done = _run("-c", child, well=False)
+    assert done.returncode == 1 and "the course needs no network" in done.stderr
+
+
+def test_a_child_of_a_chapter_reaches_its_own_machine() -> None:
+    assert _run("-c", OWN).stdout == "own\n"
+
+
+def test_programs_that_a_chapter_starts_inherit_the_refusal() -> None:
+    """lesson.program is how chapters start torchrun and the toolkit."""
+    code = f"import lesson; lesson.program('-c', {CONNECTS!r}, folder=lesson.HERE)"
+    assert "the course needs no network" in _run("-c", code, well=False).stderr
 
 
 @runs
