@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins as _builtins
 import importlib as _importlib
 import math as _math
+import sys as _sys
 
 from ._host import commands as _commands
 
@@ -175,8 +176,6 @@ def is_same_size(input, other) -> _builtins.bool:
 
 
 def can_cast(from_, to) -> _builtins.bool:
-    from .ops.internal import _castable
-
     return _castable(from_, to)
 
 
@@ -281,6 +280,7 @@ from . import (  # noqa: E402, F401
     random,
 )
 from .ops._generator import Generator  # noqa: E402, F401
+from .ops.internal import _castable  # noqa: E402
 from .random import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402, F401
 from .serialization import load, save  # noqa: E402, F401
 
@@ -307,8 +307,6 @@ class _Namespace(type(_importlib)):
 
 
 def _table_module(name: str):
-    import sys
-
     module = _Namespace(f"{__name__}.{name}")
     module.__dict__.update(_TABLE[name])
     for space, functions in _TABLE.items():
@@ -316,9 +314,9 @@ def _table_module(name: str):
             child = _Namespace(f"{__name__}.{space}")
             child.__dict__.update(functions)
             setattr(module, space[len(name) + 1 :].split(".")[0], child)
-            sys.modules[f"{__name__}.{space}"] = child
+            _sys.modules[f"{__name__}.{space}"] = child
     module.__path__ = []
-    sys.modules[f"{__name__}.{name}"] = module
+    _sys.modules[f"{__name__}.{name}"] = module
     return module
 
 

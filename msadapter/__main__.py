@@ -29,15 +29,15 @@ def main(arguments: list[str]) -> int:
             return 2
     word, rest = arguments[0], arguments[1:]
     if word == "doctor":
-        from ._host.doctor import main as doctor
+        from ._host.doctor import main as doctor  # one command's needs alone
 
         return doctor(rest)
     if word == "build":
-        from ._host.doctor import build
+        from ._host.doctor import build  # one command's needs alone
 
         return build()
     if word in ("enable", "disable"):
-        from ._host.enable import main as enable
+        from ._host.enable import main as enable  # one command's needs alone
 
         return enable(word, rest)
     if word == "run":
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
             print("python -m msadapter run: which script?", file=sys.stderr)
             return 2
         arguments = rest
-    from ._host.launcher import run
+    from ._host.launcher import run  # one command's needs alone
 
     return run(arguments)
 

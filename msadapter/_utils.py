@@ -3,6 +3,7 @@
 They rebuild tensors from files, and convert lists of tensors to flat buffers.
 """
 
+import sys
 import threading
 import traceback
 
@@ -156,6 +157,7 @@ def _rebuild_sparse_tensor(layout, data):
     In a legacy file the numbers follow after the pickle. `_check_sparse` therefore checks the indices when
     the whole file has been read.
     """
+    # here: few programs have sparse tensors, and their package is large
     from .sparse import sparse_compressed_tensor, sparse_coo_tensor
 
     if not isinstance(layout, _layout) or type(data) is not tuple:
@@ -284,8 +286,6 @@ class ExceptionWrapper:
     """An exception of a worker process, with its traceback as text, that another process raises again."""
 
     def __init__(self, exc_info=None, where="in background"):
-        import sys
-
         kind, value, trace = exc_info or sys.exc_info()
         self.exc_type = kind
         self.exc_msg = "".join(traceback.format_exception(kind, value, trace))

@@ -13,6 +13,7 @@ from .cuda import (
 )
 from .cuda.memory import mem_get_info as get_memory_info
 from .cuda.streams import current_stream, set_stream, synchronize
+from .tensor import device
 
 __all__ = [
     "current_accelerator",
@@ -46,8 +47,6 @@ def current_accelerator(check_available: bool = False):
     kind = _accelerator.kind()
     if kind is None:
         return None
-    from .tensor import device
-
     return device(kind)
 
 

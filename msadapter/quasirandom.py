@@ -11,7 +11,7 @@ _BITS = 30
 
 def _direction_numbers(dimension: int) -> np.ndarray:
     """Return the direction numbers, one row for each dimension, the most significant one first."""
-    from scipy.stats import qmc
+    from scipy.stats import qmc  # here: it takes a second to import
 
     return qmc.Sobol(dimension, scramble=False, bits=_BITS)._sv.astype(np.int64)
 

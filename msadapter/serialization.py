@@ -4,6 +4,7 @@ import io
 import os
 import pickle
 import struct
+import tempfile
 import threading
 import uuid
 import warnings
@@ -433,8 +434,6 @@ def check_module_version_greater_or_equal(module, req_version_tuple, error_if_ma
 
 def mkdtemp():
     """A temporary folder, which is removed at the end of the ``with`` block."""
-    import tempfile
-
     return tempfile.TemporaryDirectory()
 
 

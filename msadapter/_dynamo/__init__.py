@@ -2,6 +2,7 @@
 
 from ..compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends, reset
 from ..compiler import compile as _compile
+from ..tensor import Tensor
 from . import config, eval_frame
 from .eval_frame import OptimizedModule
 
@@ -59,8 +60,6 @@ maybe_mark_dynamic = mark_static = mark_dynamic
 
 def mark_static_address(t, guard: bool = False) -> None:
     """Does nothing. In PyTorch it is a hint for a compiler that records memory addresses."""
-    from ..tensor import Tensor
-
     if not isinstance(t, Tensor):
         raise TypeError(f"mark_static_address expects a tensor but received {type(t).__name__}")
 

@@ -50,7 +50,7 @@ def npu_runtime():
     """Return MindSpore's module of streams, events and memory statistics, or None if the accelerator is the host."""
     if on_host():
         return None
-    import mindspore
+    import mindspore  # late: MindSpore's package is loaded with an accelerator only
 
     return mindspore.runtime
 
@@ -60,7 +60,7 @@ def device_count() -> int:
     if not is_available():
         return 0
     if not on_host():
-        import mindspore
+        import mindspore  # late: MindSpore's package is loaded with an accelerator only
 
         return mindspore.hal.device_count("Ascend")
     visible = os.environ.get("MSADAPTER_DEVICE_COUNT") or os.environ.get("LOCAL_WORLD_SIZE")
@@ -89,7 +89,7 @@ def set_device(index: int) -> None:
 
 
 def _use_npu(index: int) -> None:
-    import mindspore
+    import mindspore  # late: MindSpore's package is loaded with an accelerator only
 
     try:
         mindspore.set_device("Ascend", index)

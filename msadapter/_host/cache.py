@@ -6,6 +6,7 @@ What is loaded from there runs with all rights of the user. Standard library onl
 from __future__ import annotations
 
 import fcntl
+import grp
 import hashlib
 import json
 import os
@@ -76,8 +77,6 @@ def _is_unmapped(place: Path, uid: int) -> bool:
 
 def _is_private_group(gid: int) -> bool:
     """Whether a group has this user's name and number, and no other member (the default group of a Linux user)."""
-    import grp
-
     try:
         user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
     except KeyError:

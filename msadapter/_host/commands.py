@@ -20,7 +20,7 @@ def run_without_kernels() -> None:
     """
     if sys.argv[1:2] not in (["doctor"], ["build"]) or not _is_our_command():
         return
-    from . import doctor
+    from . import doctor  # for this command line only
 
     sys.exit(doctor.main(sys.argv[2:]) if sys.argv[1] == "doctor" else doctor.build())
 
@@ -42,7 +42,7 @@ def enable_simulated_npu() -> None:
     if sys.argv[1:2] == [SIMULATED_NPU] and _is_our_command():
         os.environ["MSADAPTER_SIMULATED_NPU"] = "1"
     if os.environ.get("MSADAPTER_SIMULATED_NPU"):
-        from . import simulator
+        from . import simulator  # for this choice only
 
         if simulator.is_asked_for():
             os.environ.setdefault("MSADAPTER_DEVICE", "npu")

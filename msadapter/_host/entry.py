@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from .. import alias
+from .native import load_operators
+
 
 def install() -> None:
     """Make ``import torch`` and imports of its submodules return this package, in this process.
 
     Raises RuntimeError if the real PyTorch is already imported.
     """
-    from .. import alias
-
     alias.install()
 
 
@@ -18,6 +19,4 @@ def complete_mindspore() -> None:
 
     The kernels are compiled at the first use.
     """
-    from .native import load_operators
-
     load_operators()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._host.native import load
+from ..autograd.graph import refusal_of_hooks
 
 _C = load()
 SavedTensor = _C.SavedTensor
@@ -21,6 +22,4 @@ def _pop_saved_tensors_default_hooks() -> None:
 
 def _saved_tensors_hooks_is_enabled() -> bool:
     """Return whether ``saved_tensors_hooks`` may be used now."""
-    from ..autograd.graph import refusal_of_hooks
-
     return refusal_of_hooks() is None

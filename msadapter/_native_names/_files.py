@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msadapter as torch
+
 from .._serialization.zip_reader import ZipReader
 from .._serialization.zip_writer import ZipWriter
 
@@ -44,8 +46,6 @@ class PyTorchFileReader:
 
         dtype: a torch.dtype, or torch.UntypedStorage for bytes.
         """
-        import msadapter as torch
-
         if dtype is torch.UntypedStorage:
             dtype = torch.uint8
         if numel == 0:

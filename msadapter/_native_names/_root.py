@@ -11,8 +11,13 @@ import msadapter
 
 from .._host.native import load
 from .._values import determinism
+from ..accelerator import current_accelerator
+from ..autograd import forward_ad
 from ..autograd.grad_mode import is_multithreading_enabled
+from ..backends import mkldnn
+from ..jit import is_tracing
 from ..ops._declare import namespaces
+from ..tensor import device
 from ..utils.weak import WeakIdKeyDictionary
 
 _C = load()
@@ -45,9 +50,6 @@ def _log_api_usage_once(event: str) -> None:
 
 def _get_accelerator(check: bool | None = None):
     """Return the torch.device of the accelerator, or of the CPU if there is none."""
-    from ..accelerator import current_accelerator
-    from ..tensor import device
-
     return current_accelerator() or device("cpu")
 
 
@@ -71,29 +73,21 @@ class _WeakTensorRef:
 
 def _set_fwd_grad_enabled(enabled: bool) -> None:
     """Set whether forward-mode differentiation records tangents in this thread."""
-    from ..autograd import forward_ad
-
     forward_ad._state.enabled = bool(enabled)
 
 
 def _get_tracing_state():
     """Return None, or while torch.jit.trace runs a program, something that is true."""
-    from ..jit import is_tracing
-
     return True if is_tracing() else None
 
 
 def _get_mkldnn_enabled() -> bool:
     """Return what ``torch.backends.mkldnn.enabled`` says."""
-    from ..backends import mkldnn
-
     return mkldnn.enabled
 
 
 def _set_mkldnn_enabled(enabled: bool) -> None:
     """Set ``torch.backends.mkldnn.enabled``."""
-    from ..backends import mkldnn
-
     mkldnn.set_flags(_enabled=bool(enabled))
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import warnings
 
+from ._host import accelerator as _accelerator
+from .cuda import random as accelerator_random
+from .cuda.random import manual_seed_all
 from .ops import _generator
 from .ops._generator import Generator
 
@@ -32,11 +35,7 @@ def get_rng_state():
 
 
 def _seed_accelerator(seed: int) -> None:
-    from ._host import accelerator as _accelerator
-
     if _accelerator.is_available():
-        from .cuda.random import manual_seed_all
-
         manual_seed_all(seed)
 
 
@@ -73,9 +72,6 @@ def fork_rng(devices=None, enabled=True, _caller="fork_rng", _devices_kw="device
     if not enabled:
         yield
         return
-    from ._host import accelerator as _accelerator
-    from .cuda import random as accelerator_random
-
     if devices is None:
         count = _accelerator.device_count()
         global _fork_warned

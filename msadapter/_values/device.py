@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 
 from .._host.accelerator import current_device
@@ -73,8 +74,6 @@ class device:
         _tell()
 
     def __call__(self, function):
-        import functools
-
         @functools.wraps(function)
         def wrapper(*args, **kwargs):
             with self:

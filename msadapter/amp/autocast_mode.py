@@ -3,6 +3,7 @@
 import functools
 import warnings
 
+from .._host import accelerator as _accelerator
 from ..tensor import Tensor
 from .state import state
 
@@ -47,8 +48,6 @@ class autocast:
         self._entered = []
 
     def _possible(self) -> bool:
-        from .._host import accelerator as _accelerator
-
         if self.device != "cpu" and not _accelerator.is_available():
             warnings.warn(
                 f"User provided device_type of '{self.device}', but {self.device.upper()} is not "

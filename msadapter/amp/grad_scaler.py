@@ -6,6 +6,7 @@ from collections import abc, defaultdict
 from enum import Enum
 
 from .. import ops
+from .._host import accelerator as _accelerator
 from .._values.dtype import float32, int32
 from ..autograd import no_grad
 from ..tensor import Tensor
@@ -75,8 +76,6 @@ class GradScaler:
 
     @staticmethod
     def _available(device) -> bool:
-        from .._host import accelerator as _accelerator
-
         if device == "cpu" or _accelerator.is_available():
             return True
         warnings.warn(

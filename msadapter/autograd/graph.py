@@ -10,8 +10,10 @@ import threading
 from .._host import extensions
 from .._host.native import load
 from ..tensor import Tensor
+from ._functions import DelayedError, UndefinedGrad
 from ._hooks import RemovableHandle
 from ._passes import GradientEdge, input_metadata
+from .function import FunctionCtx
 
 _C = load()
 
@@ -21,9 +23,6 @@ class Node(abc.ABC):  # noqa: B024  # it has no methods: only its set of subclas
 
     @classmethod
     def __subclasshook__(cls, subclass):
-        from ._functions import DelayedError, UndefinedGrad
-        from .function import FunctionCtx
-
         if cls is Node:
             return issubclass(subclass, (_C.Node, FunctionCtx, DelayedError, UndefinedGrad)) or NotImplemented
         return NotImplemented

@@ -2,6 +2,8 @@
 
 from contextlib import contextmanager
 
+from .._host import accelerator as _accelerator
+
 _sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": False}
 
 
@@ -34,8 +36,6 @@ cufft_plan_cache = _PlanCache()
 
 def is_built() -> bool:
     """Return whether the accelerator is called cuda in this run."""
-    from .._host import accelerator as _accelerator
-
     return _accelerator.is_available()
 
 

@@ -48,7 +48,7 @@ def compile(
             "compile",
             "torch.compile fuses functions of element-wise operators and runs everything else as it is (docs/coverage.md)",
         )
-        from ._fusion import fused
+        from ._fusion import fused  # here: few programs fuse
 
         return fused(model)
     return model

@@ -1,5 +1,7 @@
 """torch.cuda: the API of MindSpore's accelerator. _host.accelerator determines which device that is."""
 
+import time as _time
+
 from .._errors import AcceleratorError, OutOfMemoryError
 from .._host import accelerator as _accelerator
 from .._host.accelerator import current_device, device_count, is_available
@@ -218,9 +220,7 @@ def current_blas_handle() -> int:
 
 def _sleep(cycles: int) -> None:
     """Keeps the device busy for about `cycles` clock cycles."""
-    import time
-
-    time.sleep(cycles / 1e9)
+    _time.sleep(cycles / 1e9)
 
 
 def current_solver_handle() -> int:

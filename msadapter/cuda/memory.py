@@ -7,6 +7,7 @@ import os
 import re
 
 from .._host import accelerator as _accelerator
+from .._host.native import load
 from .._values.dtype import ALL
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -16,8 +17,6 @@ _limit = [1.0]
 
 def _native():
     """The extension with the memory pool."""
-    from .._host.native import load
-
     return load()
 
 
@@ -150,7 +149,7 @@ def empty_cache() -> None:
 def mem_get_info(device=None) -> tuple:
     """(free, total) bytes of the device's memory. On the host this is the machine's memory."""
     if _accelerator.npu_runtime() is not None:
-        import mindspore
+        import mindspore  # late: MindSpore's package is loaded with an accelerator only
 
         found = mindspore.hal.get_device_properties(_accelerator.index_of(device))
         return found.free_memory, found.total_memory

@@ -40,7 +40,7 @@ class _CudaDeviceProperties:
 def get_device_name(device=None) -> str:
     """The device's name. On the host it is the processor's name, or MSADAPTER_DEVICE_NAME if it is set."""
     if not _accelerator.on_host():
-        import mindspore
+        import mindspore  # late: MindSpore's package is loaded with an accelerator only
 
         return mindspore.hal.get_device_name(_accelerator.index_of(device))
     if os.environ.get("MSADAPTER_DEVICE_NAME"):

@@ -4,11 +4,13 @@ On an NPU they are those of MindSpore's runtime. On the host, operations run imm
 before a call is complete, so waiting does nothing. Measured times are real on both.
 """
 
+import ctypes
 import threading
 import time
 
 from .._host import accelerator as _accelerator
 from .._host.native import load
+from ..tensor import device
 
 _local = threading.local()
 _next_id = [1]
@@ -46,8 +48,6 @@ class Stream:
 
     @property
     def device(self):
-        from ..tensor import device
-
         return device(_accelerator.kind() or "cuda", self.device_index)
 
     @property
@@ -58,8 +58,6 @@ class Stream:
 
     @property
     def _as_parameter_(self):
-        import ctypes
-
         return ctypes.c_void_p(self.stream_id)
 
     @classmethod

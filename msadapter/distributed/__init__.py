@@ -1,6 +1,7 @@
 """torch.distributed."""
 
 import importlib
+import os as _os
 from enum import Enum
 
 from .aborting import reinit_process_group
@@ -55,9 +56,7 @@ class DebugLevel(Enum):
 
 def get_debug_level() -> DebugLevel:
     """The level in the environment."""
-    import os
-
-    return DebugLevel[os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()]
+    return DebugLevel[_os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()]
 
 
 class GradBucket:

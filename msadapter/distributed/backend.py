@@ -5,6 +5,7 @@ operation and return a Work. Arguments are checked before. A backend for several
 these methods, registered by `register`.
 """
 
+from ..autograd import no_grad
 from . import debug
 from .reduce_op import ReduceOp
 from .work import Work
@@ -115,15 +116,11 @@ class SingleProcess:
 
 def _premultiply(tensor, op):
     if op == ReduceOp.PREMUL_SUM:
-        from ..autograd import no_grad
-
         with no_grad():
             tensor.data.mul_(op.factor)
 
 
 def _write(target, source):
-    from ..autograd import no_grad
-
     with no_grad():
         target.data.copy_(source)  # does not increase the tensor's version counter, as in PyTorch
 

@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 
+from .. import ops
 from ..tensor import Tensor
 from . import debug
 from .process_group import check_length, default_group, resolve, world
@@ -279,8 +280,6 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
 
 def _broadcast_coalesced(process_group, tensors, buffer_size: int, src: int = 0) -> None:
     """Broadcasts the tensors of group rank ``src``, in messages of about ``buffer_size`` bytes per dtype."""
-    from .. import ops
-
     by_type: dict = {}
     for tensor in tensors:
         by_type.setdefault((tensor.dtype, str(tensor.device)), []).append(tensor)

@@ -3,8 +3,9 @@
 import math
 import threading
 
+from ..tensor import _tensor as factory
 from . import setup
-from .process_group import GroupMember, default_group
+from .process_group import GroupMember, default_group, world
 
 __all__ = ["DeviceMesh", "init_device_mesh"]
 
@@ -28,8 +29,6 @@ class DeviceMesh:
 
     @property
     def mesh(self):
-        from ..tensor import _tensor as factory
-
         return factory.tensor(self._ranks)
 
     @property
@@ -249,8 +248,6 @@ def _slices_like(root, part) -> list:
 
 def _found_groups(ranks, shape) -> list:
     """This process's existing groups along each dimension, for a mesh that was loaded from a file."""
-    from .process_group import world
-
     if not setup.is_initialized():
         return []
     own = setup.get_rank()

@@ -3,6 +3,7 @@
 import os
 from datetime import timedelta
 
+from ..tensor import device
 from .collectives import (
     _all_gather_base,
     _coalescing_manager,
@@ -201,8 +202,6 @@ def _rank_not_in_group(group) -> bool:
 
 def _get_pg_default_device(group=None):
     """The device on which a group's object collectives work: the host."""
-    from ..tensor import device
-
     return device("cpu")
 
 

@@ -33,13 +33,14 @@ _HOST_REDUCTIONS = {
 
 def present() -> bool:
     """True if MindSpore runs on an Ascend device in this process."""
-    import mindspore
+    import mindspore  # late: MindSpore's package is loaded with an accelerator only
 
     return mindspore.get_context("device_target") == "Ascend"
 
 
 def resume() -> None:
     """Lets HCCL's communicators go on after torch.npu.stop_device. RuntimeError if HCCL refuses."""
+    # late: MindSpore's package is loaded with an accelerator only
     from mindspore._c_expression import CollectiveManager
 
     if not CollectiveManager.get_instance().resume_hccl_comm():
@@ -47,7 +48,7 @@ def resume() -> None:
 
 
 def _comm():
-    from mindspore.mint import distributed
+    from mindspore.mint import distributed  # late: MindSpore's package is loaded with an accelerator only
 
     return distributed
 
@@ -233,6 +234,7 @@ def create(rank, world_size, ranks, store, timeout, parent=None):
             probe.bind(("", 0))
             store.set("hccl", f"tcp://{_own_address(world_size)}:{probe.getsockname()[1]}")
     _comm().init_process_group("hccl", store.get("hccl").decode(), timeout, world_size, rank)
+    # late: MindSpore's package is loaded with an accelerator only
     from mindspore.communication import GlobalComm
 
     backend = HcclBackend(rank, ranks, GlobalComm.WORLD_COMM_GROUP, timeout)

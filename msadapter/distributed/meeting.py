@@ -6,6 +6,7 @@ begins after a failure, or when a launcher becomes silent, leaves or joins late.
 """
 
 import contextlib
+import socket
 import time
 from dataclasses import dataclass
 from datetime import timedelta
@@ -241,8 +242,6 @@ class Meeting:
 
 
 def _is_local(host: str) -> bool:
-    import socket
-
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.bind((socket.gethostbyname(host), 0))

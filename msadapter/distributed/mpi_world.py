@@ -38,7 +38,7 @@ _EXIT_PATIENCE = 2.0  # seconds at exit in which pending messages may still be s
 def load():
     """Imports mpi4py.MPI without initialising MPI."""
     try:
-        import mpi4py
+        import mpi4py  # optional package
     except ImportError as err:
         raise ImportError(_HELP) from err
     if "mpi4py.MPI" not in sys.modules:
@@ -47,7 +47,7 @@ def load():
         mpi4py.rc.initialize = mpi4py.rc.finalize = False
         mpi4py.rc.thread_level = "multiple"
     try:
-        from mpi4py import MPI
+        from mpi4py import MPI  # after its settings
     except (ImportError, RuntimeError) as err:
         raise ImportError(_HELP) from err
     return MPI

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from ..tensor import device
 from .reduce_op import ReduceOp
 from .store import Store
 from .work import Work, together
@@ -114,8 +115,6 @@ class ProcessGroup:
 
     @property
     def _device_types(self):
-        from ..tensor import device
-
         return [device("cpu"), device("cuda")]
 
     def _get_backend_name(self) -> str:

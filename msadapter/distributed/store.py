@@ -1,5 +1,6 @@
 """Key-value stores for the processes of a job: in memory, in a file, and with a prefix. tcp_store.py has TCPStore."""
 
+import fcntl
 import os
 import struct
 import threading
@@ -151,8 +152,6 @@ class FileStore(Store):
         return self._path
 
     def _update(self, change):
-        import fcntl
-
         with open(self._path, "a+b") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)
             stream.seek(0)

@@ -7,15 +7,15 @@ import dataclasses
 import math
 import traceback
 
+from ..autograd import no_grad
 from ..tensor import Tensor
 from . import collectives
+from .objects import all_gather_object
+from .setup import get_world_size
 
 
 def _verify_param_shape_across_processes(process_group, tensors, logger=None) -> None:
     """Raises ValueError if the shapes of the parameters differ between processes."""
-    from .objects import all_gather_object
-    from .setup import get_world_size
-
     shapes = [tuple(t.shape) for t in tensors]
     everyone = [None] * get_world_size(process_group)
     all_gather_object(everyone, shapes, process_group)
@@ -27,8 +27,6 @@ def _sync_module_states(
     module, process_group, broadcast_bucket_size, src, params_and_buffers_to_ignore=(), broadcast_buffers=True
 ) -> None:
     """Broadcasts the parameters and buffers of `src` to all processes."""
-    from ..autograd import no_grad
-
     with no_grad():
         named = list(module.named_parameters()) + (list(module.named_buffers()) if broadcast_buffers else [])
         for name, tensor in named:

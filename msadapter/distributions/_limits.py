@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 
+import msadapter
+
 
 @functools.cache
 def _finfo(dtype):
-    import msadapter
-
     return msadapter.finfo(dtype)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import msadapter
+
 from .. import ops
 from ..nn import functional as F
 from ..tensor import Tensor
@@ -79,8 +81,6 @@ class PowerTransform(_Monotonic):
 
 
 def _broadcast(*shapes):
-    import msadapter
-
     return msadapter.broadcast_shapes(*shapes)
 
 

@@ -8,6 +8,7 @@ from .. import ops
 from .._values.dtype import int64
 from ..autograd.grad_mode import no_grad
 from . import constraints
+from ._limits import _finfo
 from ._parametrized import Binary, one_of
 from .distribution import Distribution
 
@@ -73,6 +74,4 @@ class Categorical(Binary, Distribution):
 
 
 def _lowest(dtype) -> float:
-    from ._limits import _finfo
-
     return _finfo(dtype).min

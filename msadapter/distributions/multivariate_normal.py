@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import msadapter
+
 from .. import ops
 from . import constraints
 from ._parametrized import OfFactor, one_matrix
@@ -40,8 +42,6 @@ def factor_of(name: str, matrix):
 
 
 def _shapes(*shapes):
-    import msadapter
-
     return msadapter.broadcast_shapes(*shapes)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import ops
+from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.utils.stateless import _functional_call
 
 __all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
@@ -72,8 +73,6 @@ def _stack(tensors):
 
 def replace_all_batch_norm_modules_(root):
     """Remove the running statistics of every batch normalization, so that a call changes nothing in place."""
-    from ..nn.modules.batchnorm import _BatchNorm
-
     for module in root.modules():
         if isinstance(module, _BatchNorm):
             module.running_mean = module.running_var = module.num_batches_tracked = None

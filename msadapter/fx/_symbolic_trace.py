@@ -6,8 +6,11 @@ import contextlib
 import functools
 import inspect
 import math
+import operator
 import sys
 import types
+
+import msadapter
 
 from .. import nn
 from .._host import extensions
@@ -59,8 +62,6 @@ class _Recording(TorchFunctionMode):
 @functools.cache
 def _public(function):
     """The public function for an internal one, for example operator.getitem for indexing."""
-    import operator
-
     return (
         operator.getitem
         if getattr(function, "__name__", "") in ("__getitem__", "_getitem", "getitem")
@@ -184,8 +185,6 @@ class Tracer(TracerBase):
         value = concrete[p.name]
         made = self.create_proxy("placeholder", f"{p.name}_1", default, {})
         if isinstance(value, (bool, int, float, str)) or value is None:
-            import msadapter
-
             text = f"{p.name} has been specialized to have value {value} but got another value"
             if value is not None:
                 self.create_proxy("call_function", msadapter._assert, (made == value, text), {})
@@ -211,8 +210,6 @@ class Tracer(TracerBase):
 
         own = "__getattr__" in vars(nn.Module)
         nn.Module.__call__, nn.Module.__getattr__ = module_call, module_getattr
-        import msadapter
-
         spaces = [vars(msadapter), vars(F), *(vars(m) for m in self._autowrap)]
         try:
             for space in spaces:

@@ -8,6 +8,8 @@ import keyword
 import math
 import re
 
+import msadapter
+
 from .node import Node, map_arg, qualified_name
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
@@ -76,8 +78,6 @@ class CodeGen:
         return name
 
     def _function(self, target) -> str:
-        import msadapter
-
         self._globals["torch"] = msadapter
         name = qualified_name(target)
         if name.startswith("builtins."):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import nn
+from ._symbolic_trace import Tracer
 from .graph import Graph
 from .graph_module import GraphModule, _read
 from .node import map_aggregate, map_arg
@@ -100,8 +101,6 @@ class Transformer(Interpreter):
     def __init__(self, module):
         super().__init__(module)
         self.new_graph = Graph()
-
-        from ._symbolic_trace import Tracer
 
         self.tracer = Tracer()
         self.tracer.graph, self.tracer.root = self.new_graph, module

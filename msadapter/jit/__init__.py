@@ -5,7 +5,9 @@ import warnings
 from contextlib import contextmanager
 
 from .._host import extensions
+from .._host.native import load as _native
 from ..compiler._once import say_once
+from ..futures import Future as _Future
 
 __all__ = [
     "Attribute",
@@ -78,7 +80,7 @@ def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None
     if obj is None:
         return script
     _note()
-    from ..compiler._fusion import fused
+    from ..compiler._fusion import fused  # here: few programs fuse
 
     _check_initialized(obj)
     return fused(obj)
@@ -219,9 +221,7 @@ def optimize_for_inference(mod, other_methods=None):
 
 def fork(func, *args, **kwargs):
     """Call func(*args, **kwargs) now and return a future with the result."""
-    from ..futures import Future
-
-    future = Future()
+    future = _Future()
     future.set_result(func(*args, **kwargs))
     return future
 
@@ -290,9 +290,7 @@ def _keep_options() -> None:
 
     Each function stores its value and returns the last one.
     """
-    from .._host.native import load
-
-    native = load()
+    native = _native()
     names = (
         "_jit_set_profiling_executor",
         "_jit_set_profiling_mode",

@@ -6,6 +6,7 @@ from collections import OrderedDict
 
 from .. import ops
 from .._host import extensions
+from .._utils import _rebuild_parameter, _rebuild_parameter_with_state
 from ..tensor import Tensor
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
@@ -55,8 +56,6 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return "Parameter containing:\n" + super().__repr__()
 
     def __reduce_ex__(self, protocol):
-        from .._utils import _rebuild_parameter, _rebuild_parameter_with_state
-
         state = {k: v for k, v in self.__dict__.items() if k in _user_attributes(self)}
         # Backward hooks are not pickled, because they belong to the running process.
         if not state:

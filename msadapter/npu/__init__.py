@@ -100,6 +100,7 @@ def stop_device(device_id) -> int:
     if (abort := _extensions.abort_communication.value) is not None:
         abort("torch.npu.stop_device")
     if not _accelerator.on_host():
+        # late: MindSpore's package is loaded with an accelerator only
         from mindspore._c_expression import _stop_device
 
         _accelerator.check_index(device_id)
@@ -114,6 +115,7 @@ def restart_device(device_id, rebuild_all_resources=False) -> None:
     rebuild_all_resources: without effect, as in torch_npu.
     """
     if not _accelerator.on_host():
+        # late: MindSpore's package is loaded with an accelerator only
         from mindspore._c_expression import _repair_device, _reset_error_state
 
         _accelerator.check_index(device_id)

@@ -29,6 +29,7 @@ def _address_reader():
 
 
 def _bind() -> None:
+    # here: few programs call LAPACK
     from scipy.linalg import cython_blas, cython_lapack
 
     tensor = t.tensor

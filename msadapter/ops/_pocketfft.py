@@ -30,7 +30,7 @@ _REASON_SIZE = 512  # kReasonSize in csrc/kernels/fft.h
 def _library():
     """Return scipy's module, whose functions write into a given array, which scipy.fft's own functions do not."""
     try:
-        from scipy.fft._pocketfft import pypocketfft
+        from scipy.fft._pocketfft import pypocketfft  # here: few programs transform
     except ImportError as error:
         raise ImportError(
             f"Fourier transforms on a CPU need the pocketfft of scipy, which this scipy does not have ({error}): "

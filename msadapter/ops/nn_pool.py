@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 from ._declare import composite, op, raw, t
 from .nn_conv import _spread
 
@@ -386,8 +388,6 @@ def _resize(mindspore, name, n, corners):
 
 def _with_names(function, names):
     """Return `function` with a signature in which the parameters have names, because the table reads them."""
-    import inspect
-
     wrapped = lambda *args: function(*args)  # noqa: E731
     wrapped.__signature__ = inspect.Signature(
         [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names]

@@ -1,6 +1,7 @@
 """The base class of optimizers: parameter groups, state, hooks and state dicts."""
 
 import functools
+import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable
 from copy import deepcopy
@@ -8,6 +9,7 @@ from itertools import chain
 
 from .._values.dtype import float32
 from ..autograd import is_grad_enabled, set_grad_enabled
+from ..profiler import record_function
 from ..tensor import Tensor
 from ..tensor import _tensor as factory
 from ..utils.hooks import RemovableHandle
@@ -162,8 +164,6 @@ class Optimizer:
 
         @functools.wraps(func)
         def wrapper(*args, **kwargs):
-            from ..profiler import record_function
-
             self = args[0]
             with record_function(f"Optimizer.step#{self.__class__.__name__}.step"):
                 for hook in chain(_global_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
@@ -272,8 +272,6 @@ class Optimizer:
     def _check_new_group(self, group):
         params = group["params"]
         if len(params) != len({id(p) for p in params}):
-            import warnings
-
             warnings.warn(
                 "optimizer contains a parameter group with duplicate parameters; in future, this "
                 "will "

@@ -15,7 +15,7 @@ def device_recording(activities, folder, *, record_shapes, profile_memory, with_
     """
     if device_target() == "CPU" or all(a.name == "CPU" for a in activities):
         return None
-    from mindspore import profiler as ms
+    from mindspore import profiler as ms  # late: MindSpore's package is loaded with an accelerator only
 
     return ms.profile(
         activities=[ms.ProfilerActivity.CPU, ms.ProfilerActivity.NPU],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+import gzip
+import json
 import math
 import os
 
@@ -400,9 +402,6 @@ def chrome_events(events) -> list[dict]:
 
 def write_trace(path, events, metadata: dict) -> None:
     """Writes a Chrome trace to a temporary name and renames it. It is compressed if the name ends with .gz."""
-    import gzip
-    import json
-
     path = os.fspath(path)
     beside = f"{path}.{os.getpid()}.tmp"
     opener = gzip.open if path.endswith(".gz") else open

@@ -17,6 +17,7 @@ from ..autograd import backward
 from ..ops._declare import t
 from ..tensor import Size, Tensor
 from ..tensor._rare_methods import not_for
+from ._printing import sparse_str
 
 _C = load()
 MAKERS: dict = {}  # layout name -> function(*parts, size, ...) that checks its parts; filled by _construct.py
@@ -128,8 +129,6 @@ class SparseTensor(Tensor):
         return super().type(dtype)
 
     def __repr__(self, *, tensor_contents=None):
-        from ._printing import sparse_str
-
         return ("Parameter containing:\n" if self._is_param else "") + sparse_str(self)
 
     # ---- gradients: those of the values

@@ -10,6 +10,7 @@ from .._host import extensions
 from .._values import dtype as dtypes
 from .._values.base import Base
 from .._values.layout import FORMATS
+from .typed_storage import storage_class
 
 _ABSENT = (
     "Could not run 'aten::{}' with arguments from the '{}' backend. This could be because the operator doesn't exist for "
@@ -204,8 +205,6 @@ def to_dense(self, dtype=None, *, masked_grad=None):
 
 def storage_type(self):
     """Return the storage class of this dtype, such as torch.FloatStorage."""
-    from .typed_storage import storage_class
-
     return storage_class(self.dtype)
 
 

@@ -6,6 +6,7 @@ import contextlib
 import warnings
 import weakref
 
+from .. import cuda
 from .. import random as _random
 from .._host.native import load
 from ..amp import autocast, get_autocast_dtype, is_autocast_cache_enabled, is_autocast_enabled
@@ -61,15 +62,11 @@ def check_backward_validity(inputs) -> None:
 
 def get_device_states(*args):
     """Return (device ids, generator states) of the accelerators on which the arguments are."""
-    from .. import cuda
-
     ids = sorted({a.get_device() for a in args if isinstance(a, Tensor) and a.get_device() >= 0})
     return ids, [cuda.get_rng_state(i) for i in ids]
 
 
 def set_device_states(devices, states, *, device_type=None) -> None:
-    from .. import cuda
-
     for i, state in zip(devices, states, strict=True):
         cuda.set_rng_state(state, i)
 

@@ -2,14 +2,13 @@
 
 import platform
 import sys
+from importlib import metadata
 
 from ..alias import TORCH_VERSION
 
 
 def get_pretty_env_info() -> str:
     """Return the versions of all software that takes part, as text."""
-    from importlib import metadata
-
     rows = [
         ("PyTorch interface", TORCH_VERSION),
         ("Python", sys.version.split()[0]),

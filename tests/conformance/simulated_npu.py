@@ -23,8 +23,8 @@ import sys
 import warnings
 from pathlib import Path
 
-from msadapter._host.coverage import ON_ASCEND as ANSWERS
-from msadapter._host.coverage import OUTCOMES
+from tests.contract.coverage import ON_ASCEND as ANSWERS
+from tests.contract.coverage import OUTCOMES
 
 DTYPES = ("float32", "float16", "bfloat16", "int64", "bool")
 CHECKS = ("forward", "grad", "inplace", "method")

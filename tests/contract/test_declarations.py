@@ -8,9 +8,9 @@ from collections import Counter
 from pathlib import Path
 
 import msadapter
-from msadapter._host import coverage
 from msadapter.ops import declarations, t
 from msadapter.ops._declare import declaration_of
+from tests.contract import coverage
 from tests.golden import surface
 
 HERE = Path(__file__).resolve().parent
@@ -116,7 +116,7 @@ def test_order_of_positional_arguments_is_torchs() -> None:
 
 def test_coverage_page_is_up_to_date() -> None:
     assert coverage.PAGE.read_text(encoding="utf-8") == coverage.page(), (
-        "run python -m msadapter._host.coverage"
+        "run python -m tests.contract.coverage"
     )
 
 

@@ -7,7 +7,10 @@ checkers alone. The same holds for the files of the C++ layer: no two include ea
 from __future__ import annotations
 
 import ast
+import functools
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,6 +31,11 @@ def modules(package: Path) -> dict[str, Path]:
         if "shim" not in parts:
             found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
+
+
+@functools.cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def _for_type_checkers(node: ast.AST) -> bool:
@@ -53,7 +61,7 @@ def _imported(name: str, files: dict[str, Path]):
     def ours(target: str) -> str:
         return re.sub(r"^torch(?=\.|$)", root, target)  # torch is the package's other name
 
-    for statement in _statements(ast.parse(path.read_text(encoding="utf-8"))):
+    for statement in _statements(tree(path)):
         if isinstance(statement, ast.Import):
             for one in statement.names:
                 yield one.asname, ours(one.name), statement.lineno
@@ -186,7 +194,6 @@ BY_NAME = {
     "fx.graph_module": "what the source of a graph imports",
     "overrides": "the finished namespace, whose functions it lists",
     "torch_npu.dynamo": "modules of torchair, which it makes",
-    "_host.coverage": "the namespaces of torch, which the page lists",
 }
 
 
@@ -194,6 +201,55 @@ def test_modules_are_taken_by_name_only_for_a_reason():
     found = {name: lines for name in FILES if (lines := by_name(name, FILES))}
     assert {name: lines for name, lines in found.items() if name.partition(".")[2] not in BY_NAME} == {}
     assert set(BY_NAME) - {name.partition(".")[2] for name in found} == set()
+
+
+def test_an_import_inside_a_function_has_a_reason():
+    """A comment on its line or above says why it is not at the top: an optional package, or one that is loaded late."""
+    bare = []
+    for name, path in FILES.items():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        inside = {
+            statement.lineno
+            for node in ast.walk(tree(path))
+            if isinstance(node, ast.FunctionDef)
+            for statement in _statements(node)
+        }
+        for line in sorted(inside):
+            first = line
+            while first - 1 in inside:  # one comment above is for all imports of a group
+                first -= 1
+            if "#" not in lines[line - 1] and not lines[first - 2].lstrip().startswith("#"):
+                bare.append(f"{name}:{line}")
+    assert bare == []
+
+
+FIRST = """
+import importlib, os, sys
+import msadapter
+for name in sys.argv[1:]:
+    if name not in sys.modules and (child := os.fork()) == 0:
+        try:
+            importlib.import_module(name)
+        except BaseException as error:
+            print(f"{name}: {error}", flush=True)
+        os._exit(0)
+    elif name not in sys.modules:
+        os.waitpid(child, 0)
+"""
+
+
+def test_every_module_can_be_the_first_that_a_program_imports():
+    """A package and its modules can import each other in a circle that the files do not show."""
+    names = [name for name in FILES if "_native_names" not in name and not name.endswith("__main__")]
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST, *names],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=300,
+        check=True,
+    )
+    assert done.stdout == ""
 
 
 def test_no_files_import_each_other_in_a_circle():
@@ -242,7 +298,7 @@ def by_name(name: str, files: dict[str, Path]) -> list[int]:
     They call importlib.import_module or __import__, or read sys.modules. An own submodule does not count.
     """
     found = []
-    for node in ast.walk(ast.parse(files[name].read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(files[name])):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
             taken, argument = ast.unparse(node.value), node.slice
         elif isinstance(node, ast.Call) and node.args:
@@ -345,9 +401,9 @@ def test_circles_are_seen(toy):
 # ---- extension points
 def _assignments_to_modules(name: str):
     """Lines where a file sets an attribute of a module of the package that it has imported."""
-    tree = ast.parse(FILES[name].read_text(encoding="utf-8"))
+    module = tree(FILES[name])
     bound = {own: target for own, target, _ in _imported(name, FILES) if own and target in FILES}
-    for node in ast.walk(tree):
+    for node in ast.walk(module):
         targets = node.targets if isinstance(node, ast.Assign) else []
         for target in targets:
             if (
@@ -391,7 +447,7 @@ def test_extension_points_are_filled_once():
 def test_kernels_ascend_uses_the_public_face_alone():
     private = []
     for path in sorted((ROOT / "kernels_ascend").rglob("*.py")):
-        for statement in _statements(ast.parse(path.read_text(encoding="utf-8"))):
+        for statement in _statements(tree(path)):
             if isinstance(statement, ast.Import):
                 names = [one.name for one in statement.names]
             else:

@@ -117,7 +117,7 @@ assert torch.total_of_all(rows).placements == (Replicate(),)
 assert torch.noise_like(rows).placements == (Shard(0),)
 torch.distributed.destroy_process_group()
 
-from msadapter._host import coverage
+from tests.contract import coverage
 row = {r.name: r for r in coverage.operators()}["add_square"]
 assert row.forms == "function, method, in place, out=" and {*row.mindspore, *row.ours} == {"AddExt", "Mul"}
 print("every form is there")
@@ -145,7 +145,12 @@ def package(tmp_path) -> Path:
 def _run(package: Path, family: str) -> subprocess.CompletedProcess:
     (package / "msadapter" / "ops" / "throw_away.py").write_text(family, encoding="utf-8")
     path = os.pathsep.join(
-        [str(ROOT / "msadapter" / "alias" / "shim"), str(package), os.environ.get("PYTHONPATH", "")]
+        [
+            str(ROOT / "msadapter" / "alias" / "shim"),
+            str(package),
+            str(ROOT),
+            os.environ.get("PYTHONPATH", ""),
+        ]
     )
     return subprocess.run(
         [sys.executable, "-c", USE],

@@ -161,7 +161,7 @@ def test_operator_samples(home, conformance: Path, tmp_path):
     # Rounding decides about "differs" and depends on the processor.
     changed = {key: pair for key, pair in pairs.items() if len(set(pair)) == 2 and "differs" not in pair}
     assert changed == {}, (
-        "python -m tests.conformance.simulated_npu --record, then python -m msadapter._host.coverage"
+        "python -m tests.conformance.simulated_npu --record, then python -m tests.contract.coverage"
     )
 
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from ... import ops
+from ... import distributed, ops
 from ..._serialization.files import open_for_writing
 from ._safetensors_files import SUFFIX, Opened, Piece, contents, file_name, pieces_of
 
@@ -40,8 +40,6 @@ def consolidate_safetensors_files_on_every_rank(
     process_group: Any = None,
 ) -> None:
     """As consolidate_safetensors_files, with the files shared among the ranks of a group. All ranks wait for the last one."""
-    from ... import distributed
-
     rank, size = distributed.get_rank(process_group), distributed.get_world_size(process_group)
     _consolidate(
         input_dir, output_dir, fqn_to_index_mapping, num_threads, lambda number: (number - 1) % size == rank

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import TensorSpec, safe_open, serialize
 
 from ..._values.dtype import exports, uint8
 from ...tensor._construct import frombuffer
@@ -69,12 +70,8 @@ class Opened:
     """
 
     def __init__(self, file: str | Path) -> None:
-        from safetensors import safe_open
-
-        with safe_open(
-            str(file), framework="numpy"
-        ):  # checks the header, the sizes, and that no contents overlap
-            pass
+        with safe_open(str(file), framework="numpy"):
+            pass  # this checked the header, the sizes, and that no contents overlap
         self._mapped = np.memmap(file, dtype=np.uint8, mode="c")
         end = 8 + int.from_bytes(self._mapped[:8].tobytes(), "little")
         header = json.loads(self._mapped[8:end].tobytes())
@@ -94,8 +91,6 @@ class Opened:
 
 def contents(tensors: Mapping[str, Any], notes: Mapping[str, str]) -> bytes:
     """The contents of a file with these tensors, which are contiguous and on the host."""
-    from safetensors import TensorSpec, serialize
-
     specs = {
         name: TensorSpec(
             dtype=str(tensor.dtype).rpartition(".")[2],

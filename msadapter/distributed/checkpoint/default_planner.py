@@ -5,6 +5,7 @@ from collections import ChainMap
 from dataclasses import replace
 
 from ... import ops
+from ...serialization import load, save
 from ._nested_dict import flatten_state_dict
 from ._traverse import set_element
 from .metadata import BytesStorageMetadata, Metadata, TensorStorageMetadata
@@ -70,8 +71,6 @@ class DefaultSavePlanner(SavePlanner):
     def transform_object(self, write_item, object):
         """Converts objects that are not tensors to bytes."""
         if write_item.type == WriteItemType.BYTE_IO:
-            from ...serialization import save
-
             stream = io.BytesIO()
             save(object, stream)
             return stream
@@ -108,8 +107,6 @@ class DefaultLoadPlanner(LoadPlanner):
         return new_plan
 
     def load_bytes(self, read_item, value) -> None:
-        from ...serialization import load
-
         loaded, name = load(value, weights_only=False), read_item.dest_index.fqn
         if self.flatten_state_dict:
             set_element(self.original_state_dict, self.mappings[name], loaded)

@@ -16,6 +16,7 @@ from ..._serialization.files import errors_name
 from ..._serialization.pickler import SaveContext, make_pickler
 from ...autograd import no_grad
 from ...futures import Future
+from ...serialization import load, save
 from ._metadata_file import read_metadata
 from .default_planner import narrow_tensor_by_index
 from .metadata import Metadata, StorageMeta
@@ -108,8 +109,6 @@ def _write_item(
     if write_item.type == WriteItemType.BYTE_IO:
         stream.write(data.getbuffer())
     else:
-        from ...serialization import save
-
         buffer = io.BytesIO()  # offsets inside an archive count from its own beginning
         save(data, buffer)
         stream.write(buffer.getbuffer())
@@ -279,8 +278,6 @@ class FileSystemReader(_Folder, StorageReader):
         return self.path / found
 
     def _read_items(self, stream, items, planner):
-        from ...serialization import load
-
         last, whole = None, None
         for item in items:
             place = self.storage_data[item.storage_index]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from ..._values.size import Size
 from ...tensor import Tensor
 from .._shard.sharded_tensor import ShardedTensor
+from ..tensor._utils import compute_local_shape_and_global_offset
 from .metadata import BytesStorageMetadata, ChunkStorageMetadata, MetadataIndex, TensorProperties
 from .planner import (
     BytesIOWriteData,
@@ -49,8 +50,6 @@ def _create_write_item_for_tensor(fqn, tensor) -> WriteItem:
 
 
 def _create_chunk_from_dtensor(tensor) -> ChunkStorageMetadata:
-    from ..tensor._utils import compute_local_shape_and_global_offset
-
     sizes, offsets = compute_local_shape_and_global_offset(
         tensor.shape, tensor.device_mesh, tensor.placements
     )

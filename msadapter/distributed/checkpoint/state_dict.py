@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ... import ops
 from ...autograd import no_grad
 from ...nn import Module
+from ...nn.parallel import DistributedDataParallel
 from ...tensor import Tensor
 from ...utils._pytree import tree_map
 from .. import collectives, objects
@@ -61,8 +62,6 @@ def _fqn(name: str) -> str:
 
 
 def _unwrapped(model):
-    from ...nn.parallel import DistributedDataParallel
-
     return model.module if isinstance(model, DistributedDataParallel) else model
 
 

@@ -1,6 +1,7 @@
 """Collective steps in which an error of one process is raised on all processes."""
 
 from .. import objects
+from ..collectives import barrier
 from ..setup import get_global_rank, get_rank, get_world_size, is_initialized
 from .api import CheckpointException, _is_wrapped_exception, _wrap_exception
 
@@ -118,8 +119,6 @@ class _DistWrapper:
 
     def barrier(self) -> None:
         """Waits for all processes of the group."""
-        from ..collectives import barrier
-
         if self.use_dist:
             barrier(self.group)
 

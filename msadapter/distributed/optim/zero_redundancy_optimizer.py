@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from itertools import chain
 
+from ... import ops
 from ...autograd import enable_grad, no_grad
 from ...optim import Optimizer
 from ...tensor import Tensor
@@ -105,8 +106,6 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def _joined(self) -> list:
         """(flat tensor, owner) for each process and dtype. The parameters become views of the flat tensors."""
-        from ... import ops
-
         made = []
         for rank, groups in enumerate(self._parts):
             by_type: dict = {}

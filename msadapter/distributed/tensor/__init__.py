@@ -1,5 +1,7 @@
 """torch.distributed.tensor: tensors that are sharded over a mesh of processes."""
 
+import importlib
+
 from ..._host import extensions
 from ...serialization import add_safe_globals
 from ..device_mesh import DeviceMesh, init_device_mesh
@@ -35,7 +37,5 @@ add_safe_globals([_rebuild, DeviceMesh, Partial, Replicate, Shard, _StridedShard
 
 def __getattr__(name: str):
     if name in ("debug", "experimental"):
-        import importlib
-
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module 'torch.distributed.tensor' has no attribute {name!r}")

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import copy
 
-from ... import ops
+from ... import autograd, ops
 from ..._host.native import load
 from ...autograd import is_grad_enabled, no_grad
 from ...tensor import Tensor
 from ...tensor._arguments import parse_to
+from .. import collectives
+from ..device_mesh import _mesh_resources
 from ._redistribute import average_parts, moved, with_gradient_from
 from ._spec import DTensorSpec, TensorMeta, checked_placements, gradient_placements
 from ._utils import compute_global_tensor_info
@@ -225,8 +227,6 @@ class DTensor(Tensor):
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
         """Computes the gradients of the graph's leaves."""
-        from ... import autograd
-
         autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     def _hook(self, hook):
@@ -357,11 +357,13 @@ class DTensor(Tensor):
 
     # ---------------------------------------------------------------- checkpoints
     def __create_write_items__(self, fqn: str, object):
+        # here: the package of checkpoints imports this one
         from ..checkpoint.planner_helpers import _create_write_items_for_dtensor
 
         return _create_write_items_for_dtensor(fqn, object)
 
     def __create_chunk_list__(self):
+        # here: the package of checkpoints imports this one
         from ..checkpoint.planner_helpers import _create_chunk_from_dtensor
 
         return [_create_chunk_from_dtensor(self)]
@@ -413,15 +415,11 @@ def _rebuild(local, mesh, placements, shape, stride, requires_grad, is_param):
 
 
 def _current_mesh():
-    from ..device_mesh import _mesh_resources
-
     return _mesh_resources.get_current_mesh()
 
 
 def _equalize(local, mesh, placements) -> None:
     """Broadcasts the first process's values along the mesh dimensions on which the tensor is replicated."""
-    from .. import collectives
-
     with no_grad():
         for mesh_dim, placement in enumerate(placements):
             if placement.is_replicate():

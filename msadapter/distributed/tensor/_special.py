@@ -10,15 +10,16 @@ import operator
 
 from ... import ops, random
 from ...autograd import is_grad_enabled, no_grad
-from ...ops import indexing
+from ...ops import declarations, indexing
 from ...tensor import Tensor
 from .. import collectives
 from ..reduce_op import ReduceOp
 from . import _class_loss as class_loss
-from ._dispatch import _operands, call_plain, general_special, mesh_of, run, special, substituted
+from ._dispatch import _by_rule, _operands, call_plain, general_special, mesh_of, run, special, substituted
 from ._dtensor import DTensor, placed, wrap
 from ._redistribute import move
 from ._spec import gradient_placements
+from ._utils import compute_local_shape_and_global_offset
 from .placement_types import Partial, Replicate
 
 R = Replicate()
@@ -179,16 +180,11 @@ def _vector_norm(declaration, inplace, bound):
 
 
 def _rule(name, bound):
-    from ...ops import declarations
-    from ._dispatch import _by_rule
-
     return _by_rule(declarations[name], False, bound)
 
 
 @special("_std")
 def _std(declaration, inplace, bound):
-    from ...ops import declarations
-
     return run(declarations["_var"], False, bound).sqrt()
 
 
@@ -199,8 +195,6 @@ def _embedding(declaration, inplace, bound):
     by_rows = isinstance(weight, DTensor) and [i for i, p in enumerate(weight.placements) if p.is_shard(0)]
     if not by_rows:
         return _rule("_embedding", bound)
-    from ._utils import compute_local_shape_and_global_offset
-
     mesh = weight.device_mesh
     indices = (
         indices

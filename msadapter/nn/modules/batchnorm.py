@@ -1,6 +1,6 @@
 """Batch normalisation for 1, 2 and 3 spatial dimensions, with lazy and synchronised variants."""
 
-from ... import ops
+from ... import distributed, ops
 from ..._values.dtype import int64
 from ...tensor._tensor import tensor
 from .. import functional as F
@@ -227,8 +227,6 @@ class SyncBatchNorm(_BatchNorm):
         return super().forward(input)
 
     def _world_size(self):
-        from ... import distributed
-
         if not (distributed.is_available() and distributed.is_initialized()):
             return 1
         return distributed.get_world_size(self.process_group)

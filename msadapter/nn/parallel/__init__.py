@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..._host import accelerator as _accelerator
+from ...autograd import is_grad_enabled
 from ..modules.module import Module
 from ._devices import _device, gather, parallel_apply, replicate, scatter, scatter_kwargs
 
@@ -25,8 +27,6 @@ class DataParallel(Module):
 
     def __init__(self, module, device_ids=None, output_device=None, dim=0):
         super().__init__()
-        from ..._host import accelerator as _accelerator
-
         if device_ids is None:
             device_ids = list(range(_accelerator.device_count())) if _accelerator.is_available() else []
         self.module, self.dim = module, dim
@@ -49,8 +49,6 @@ class DataParallel(Module):
 
 
 def _recording() -> bool:
-    from ...autograd import is_grad_enabled
-
     return is_grad_enabled()
 
 
@@ -61,8 +59,8 @@ def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, mo
 
 
 def __getattr__(name):
-    # This name is imported when it is first used, because the distributed package itself imports modules.
     if name == "DistributedDataParallel":
+        # here: torch.distributed is imported after torch.nn, because its packages import modules
         from .distributed import DistributedDataParallel
 
         return DistributedDataParallel

@@ -2,7 +2,7 @@
 
 from ... import ops
 from ...autograd import Variable, no_grad
-from ...distributed import collectives
+from ...distributed import GradBucket, collectives
 from ...distributed.reduce_op import ReduceOp
 
 _FIRST_BUCKET = 1 << 20  # bytes; the first bucket is small, so that communication starts early
@@ -122,8 +122,6 @@ class Reducer:
                 bucket.message = bucket.flat if self.dtype is None else bucket.flat.to(self.dtype)
                 bucket.work = collectives.all_reduce(bucket.message, ReduceOp.SUM, self.group, async_op=True)
             return
-        from ...distributed import GradBucket
-
         state, hook = self.hook
         last = bucket.index == len(self.buckets) - 1
         gradients = [bucket.views[p] for p in bucket.parameters]

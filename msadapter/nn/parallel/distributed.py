@@ -5,6 +5,7 @@ import itertools
 
 from ...autograd import is_grad_enabled, no_grad
 from ...distributed import collectives
+from ...distributed.algorithms.ddp_comm_hooks import default_hooks
 from ...distributed.algorithms.join import Join, Joinable
 from ...distributed.process_group import resolve
 from ...distributed.setup import get_world_size
@@ -197,8 +198,6 @@ class DistributedDataParallel(Module, Joinable):
 
     def _register_builtin_comm_hook(self, comm_hook_type) -> None:
         """Register one of the two built-in hooks: the plain average, or the average in float16."""
-        from ...distributed.algorithms.ddp_comm_hooks import default_hooks
-
         compressed = getattr(comm_hook_type, "name", str(comm_hook_type)).endswith("FP16_COMPRESS")
         self.register_comm_hook(
             None, default_hooks.fp16_compress_hook if compressed else default_hooks.allreduce_hook

@@ -8,6 +8,7 @@ from multiprocessing import connection
 
 from ..._utils import ExceptionWrapper
 from ...ops._declare import _C
+from ...profiler import record_function
 from . import _utils
 from ._utils import worker as workers
 from .dataset import IterableDataset
@@ -220,8 +221,6 @@ class _BaseDataLoaderIter:
         raise NotImplementedError
 
     def __next__(self):
-        from ...profiler import record_function
-
         with record_function(self._profile_name):
             data = self._next_data()
             if self._loader.pin_memory and _C.has_own_memory():
@@ -267,10 +266,11 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def __init__(self, loader):
         super().__init__(loader)
-        from ... import multiprocessing
-
         context = loader.multiprocessing_context
         if context is None or isinstance(context, str):
+            # here: it registers Parameter, which torch.nn defines later
+            from ... import multiprocessing
+
             context = multiprocessing.get_context(context)
         self._timeout = loader.timeout
         self._in_order = loader.in_order

@@ -2,6 +2,7 @@
 
 import math
 
+from ... import distributed as dist
 from ... import ops
 from .sampler import Sampler, _new_generator
 
@@ -25,8 +26,6 @@ class DistributedSampler(Sampler):
         drop_last: bool = False,
     ):
         if num_replicas is None or rank is None:
-            from ... import distributed as dist
-
             num_replicas = dist.get_world_size() if num_replicas is None else num_replicas
             rank = dist.get_rank() if rank is None else rank
         if rank >= num_replicas or rank < 0:

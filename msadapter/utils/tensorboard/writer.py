@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import socket
 import time
@@ -183,6 +184,7 @@ class SummaryWriter:
         self, tag: str, figure, global_step=None, close: bool = True, walltime: float | None = None
     ) -> None:
         """Write a matplotlib figure as an image."""
+        # optional package
         from matplotlib import pyplot
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -250,9 +252,7 @@ def _scalar(tag: str, value, new_style: bool = False, double_precision: bool = F
 
 
 def _image(tag: str, array: numpy.ndarray, dataformats: str) -> Summary:
-    import io
-
-    from PIL import Image
+    from PIL import Image  # optional package
 
     axes = dataformats.upper()
     if sorted(axes) not in (["C", "H", "W"], ["H", "W"]) or len(axes) != array.ndim:

@@ -8,6 +8,8 @@ from functools import partial
 from ....autograd.graph import save_on_cpu
 from ....nn import Module
 from ....utils.checkpoint import checkpoint
+from ...fsdp._wrap_utils import _construct_wrap_fn, _post_order_apply
+from ...fsdp.wrap import _Policy, _recursive_wrap, lambda_auto_wrap_policy
 
 _CHECKPOINT_WRAPPED_MODULE = "_checkpoint_wrapped_module"
 _CHECKPOINT_PREFIX = _CHECKPOINT_WRAPPED_MODULE + "."
@@ -114,9 +116,6 @@ def apply_activation_checkpointing(
     model, checkpoint_wrapper_fn=checkpoint_wrapper, check_fn=lambda _: True, auto_wrap_policy=None
 ) -> None:
     """Wraps, in place, the submodules that check_fn or a policy of fsdp.wrap selects."""
-    from ...fsdp._wrap_utils import _construct_wrap_fn, _post_order_apply
-    from ...fsdp.wrap import _Policy, _recursive_wrap, lambda_auto_wrap_policy
-
     if isinstance(auto_wrap_policy, _Policy):
         chosen = auto_wrap_policy._run_policy(model, ignored_modules=set(), root_kwargs={})
         _post_order_apply(model, _construct_wrap_fn(model, chosen, checkpoint_wrapper_fn))

@@ -5,6 +5,7 @@ An averager then averages the parameters periodically.
 
 from __future__ import annotations
 
+from ....futures import Future
 from ...setup import new_subgroups
 from .default_hooks import allreduce_hook
 
@@ -33,8 +34,6 @@ class PostLocalSGDState:
 
 def post_localSGD_hook(state: PostLocalSGDState, bucket):
     """The communication hook. `state` is the first argument of register_comm_hook."""
-    from ....futures import Future
-
     start, whole = state.start_localSGD_iter, state.iter
     state.maybe_increase_iter(bucket)
     if whole < start:

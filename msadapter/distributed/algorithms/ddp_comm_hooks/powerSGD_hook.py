@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .... import ops
+from ....futures import Future
 from ....ops._generator import Generator
 from ... import collectives
 from ...process_group import resolve
@@ -98,8 +99,6 @@ def _compressed(state, key, gradient, rank: int, pg):
 
 def powerSGD_hook(state: PowerSGDState, bucket):
     """The communication hook. `state` is the first argument of register_comm_hook."""
-    from ....futures import Future
-
     pg = resolve(state.process_group)
     if state.iter < state.start_powerSGD_iter:
         state.maybe_increase_iter(bucket)

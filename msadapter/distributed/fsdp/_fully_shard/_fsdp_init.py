@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .... import accelerator
 from ....tensor import device
 from ...device_mesh import DeviceMesh, init_device_mesh
 from ...setup import get_world_size, init_process_group, is_initialized
@@ -55,8 +56,6 @@ def mesh_info(mesh) -> MeshInfo:
 
 def _get_device_from_mesh(mesh: DeviceMesh):
     """The device on which this process works."""
-    from .... import accelerator
-
     if mesh.device_type == "cpu":
         return device("cpu")
     return device(mesh.device_type, accelerator.current_device_index())
