@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import math
 import string
 import time
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,12 @@ SIMULATED = "SIMULATED NPU: no time, speed or memory figure is one of a device"
 _PAGE = Path(__file__).with_name("report.html")
 _POINTS = 2000  # of a curve; of longer runs every n-th step is shown
 _RANKS = 16  # curves of single ranks
+_PARAMETERS = 12  # curves of single parameters, the largest ones
+_NORMS = {
+    "norm": "gradient norms of parameters",
+    "weight": "norms of parameters",
+    "state": "norms of the optimizer's state",
+}
 _USES = {
     "training": "steps that count",
     "lost": "steps that were computed again",
@@ -88,28 +95,45 @@ def _event(event: Mapping[str, Any]) -> str:
 
 
 def _charts(records: Records, happened: Records) -> str:
-    """The curves as one SVG picture."""
+    """The curves as SVG pictures: one of small charts, and a wide chart for each kind of norms."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     shown = records[:: 1 + len(records) // _POINTS]
     steps = [record["iteration"] for record in shown]
     names = ["loss", "grad norm", "learning rate", "tokens per second", "own time", "memory"]
-    names += ["mfu"] if "mfu" in shown[-1] else []
+    names += [name for name in ("mfu", "embedding norm") if name in shown[-1]]
     with rc_context({"svg.fonttype": "none", "font.size": 9, "axes.grid": True, "grid.alpha": 0.3}):
         rows = (len(names) + 1) // 2
         figure = Figure(figsize=(10, 2.4 * rows))
         places = figure.subplots(rows, 2, sharex=True)
         for place, name in zip(places.flat, names, strict=False):
             _curve(place, name, steps, shown)
-            for event in happened:
-                if event["kind"] in ("failure", "skip", "spike") and "iteration" in event:
-                    place.axvline(event["iteration"], color="#c44", linewidth=0.7, linestyle=":")
+            _mark(place, happened)
         for place in places.flat[len(names) :]:
             place.set_visible(False)
-        figure.tight_layout()
-        text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None})
+        figures = [figure]
+        for kind in _NORMS:
+            if any(own.get(kind) for record in shown for own in record["ranks"]):
+                figures.append(Figure(figsize=(10, 3)))
+                place = figures[-1].subplots()
+                _norms(place, kind, steps, shown)
+                _mark(place, happened)
+        return "\n".join(map(_picture, figures))
+
+
+def _mark(place: Any, happened: Records) -> None:
+    """Marks the steps in which something has happened."""
+    for event in happened:
+        if event["kind"] in ("failure", "skip", "spike") and "iteration" in event:
+            place.axvline(event["iteration"], color="#c44", linewidth=0.7, linestyle=":")
+
+
+def _picture(figure: Any) -> str:
+    """A figure as an element of the page."""
+    figure.tight_layout()
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()[text.getvalue().index("<svg") :]
 
 
@@ -133,6 +157,37 @@ def _curve(place: Any, name: str, steps: Sequence[int], shown: Records) -> None:
     place.set_title(
         {"own time": "own time of each rank, s", "memory": "memory, GB"}.get(name, name), fontsize=10
     )
+
+
+def _norms(place: Any, kind: str, steps: Sequence[int], shown: Records) -> None:
+    """A curve for each parameter or kind of state: the norm on the rank where it is largest."""
+    curves: dict[str, list[float]] = {}
+    for number, record in enumerate(shown):
+        for own in record["ranks"]:
+            for name, value in own.get(kind, {}).items():
+                values = curves.setdefault(name, [float("nan")] * len(shown))
+                if not value <= values[number]:  # NaN is shown as a gap
+                    values[number] = value
+    largest = sorted(curves, key=lambda name: _last(curves[name]), reverse=True)[:_PARAMETERS]
+    for number, name in enumerate(largest):
+        label = name if len(name) < 50 else f"...{name[-46:]}"
+        place.plot(
+            steps,
+            curves[name],
+            linewidth=1,
+            label=label,
+            color=f"C{number % 10}",
+            linestyle="-:"[number // 10],
+        )
+    place.set_yscale("log")
+    place.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    part = f", the largest {len(largest)} of {len(curves)}" if len(largest) < len(curves) else ""
+    place.set_title(f"{_NORMS[kind]}, largest rank{part}", fontsize=10)
+
+
+def _last(values: Sequence[float]) -> float:
+    """The last finite value; 0 if there is none."""
+    return next((value for value in reversed(values) if math.isfinite(value)), 0.0)
 
 
 def _or_gap(value: float | None) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 
 import pytest
@@ -37,6 +38,28 @@ def test_the_page_shows_the_run_and_needs_no_network(tmp_path, monkeypatch) -> N
     assert "SIMULATED" not in text
     assert report.write(tmp_path, "toy", {"simulated": True}) == page and "SIMULATED NPU" in page.read_text()
     assert "<script" not in text and not re.search(r'(?:src|href)="(?!#)', text)
+
+
+def test_norms_of_parameters_and_of_the_optimizer_are_drawn(tmp_path) -> None:
+    """Of many parameters only the largest. Infinity and NaN are gaps."""
+    lines = []
+    for number in range(1, 5):
+        line = step(number, 3.0)
+        names = {f"layer.{one}.weight": float(one) + number / 8 for one in range(20)}
+        bad = math.nan if number == 2 else math.inf if number == 3 else 50.0
+        line["ranks"][0] |= {"norm": names, "weight": {"layer.0.weight": 2.0}, "state": {"exp_avg": 0.5}}
+        line["ranks"][1] |= {"norm": names | {"layer.3.weight": bad}, "weight": {}}
+        lines.append(line | {"embedding norm": 0.25})
+    (tmp_path / outputs.MEASURED).write_text("".join(map(events.line_of, lines)))
+    page = report.write(tmp_path, "toy", {})
+    assert page is not None
+    text = page.read_text()
+    for part in (
+        "gradient norms of parameters, largest rank, the largest 12 of 20", ">norms of parameters, largest rank<",
+        ">norms of the optimizer's state, largest rank<", ">embedding norm<", ">layer.3.weight<", ">layer.19.weight<", ">exp_avg<",
+    ):  # fmt: skip
+        assert part in text, part
+    assert ">layer.2.weight<" not in text
 
 
 @pytest.mark.skipif(PROGRAM is None, reason="needs Chromium: apt install chromium")
