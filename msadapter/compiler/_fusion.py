@@ -19,7 +19,7 @@ from .._values.dtype import ALL, dtype
 from ..autograd import is_grad_enabled
 from ..func._binding import bind
 from ..nn.parameter import Parameter
-from ..ops._declare import _C, declaration_of, raw
+from ..ops._declare import _C, declaration_of, declarations, namespaces, raw
 from ..tensor import Tensor
 
 CODES = {name: code for code, name in enumerate(_C.fused_instructions())}
@@ -79,27 +79,35 @@ def _refused(name):
     return method
 
 
-# Python looks these up on the class, past __getattr__: what needs values, and operators without an instruction.
+# Python looks these up on the class, past __getattr__: what needs values, and operators without an instruction. Fusable
+# operators replace theirs below.
 for _name in ("bool", "int", "float", "complex", "index", "len", "iter", "getitem", "setitem", "contains", "array", "eq", "ne",
               "lt", "le", "gt", "ge", "pos", "invert", "round", "format", "and", "or", "xor", "lshift", "rshift", "pow", "rpow",
               "mod", "rmod", "floordiv", "rfloordiv", "matmul", "rmatmul", "iadd", "isub", "imul", "itruediv", "ipow"):  # fmt: skip
     setattr(Symbol, f"__{_name}__", _refused(_name))
 
 
-def _binary(code, reverse=False):
-    return lambda self, other: _pair(code, other, self) if reverse else _pair(code, self, other)
+def _method(declaration, reverse=False):
+    return lambda self, *args, **kwargs: _step(
+        declaration, (*args, self) if reverse else (self, *args), kwargs
+    )
 
 
-for _name, _code in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div")):
-    setattr(Symbol, f"__{_name}__", _binary(_code))
-    setattr(Symbol, f"__r{_name}__", _binary(_code, reverse=True))
-Symbol.__rtruediv__ = lambda self, other: _pair(
-    "mul", _single("reciprocal", self), other
-)  # as the operator does
-Symbol.__neg__ = lambda self: _single("neg", self)
-Symbol.__abs__ = lambda self: _single("abs", self)
-for _name in ("tanh", "sigmoid", "exp", "relu", "reciprocal", "abs", "neg"):
-    setattr(Symbol, _name, functools.partialmethod(lambda self, code: _single(code, self), _name))
+def _add_methods(declaration) -> None:
+    """Give symbols the methods and the special methods of a fusable operator, and those with the operands in reverse."""
+    for place in declaration.names:
+        space, _, name = place.rpartition(".")
+        if space == "Tensor" and namespaces[space][name] is not declaration.inplace:
+            setattr(Symbol, name, _method(declaration))
+    if declaration.dunder and len(declaration.schema.parameters) > 1:
+        setattr(Symbol, f"__r{declaration.dunder.strip('_')}__", _method(declaration, reverse=True))
+
+
+for _declaration in declarations.values():
+    if _declaration.facts.fuses is not None:
+        _add_methods(_declaration)
+# Tensors compute it in these two steps, and the fused program has to round as they do.
+Symbol.__rtruediv__ = lambda self, other: other * self.reciprocal()
 
 
 def _shape_of(shapes):

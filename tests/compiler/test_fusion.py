@@ -10,6 +10,7 @@ import msadapter as torch
 from msadapter.compiler import _fusion
 from msadapter.compiler._fusion import Fused
 from msadapter.nn import functional as F
+from msadapter.ops._declare import declarations, namespaces
 
 
 @torch.compile
@@ -164,6 +165,41 @@ def test_a_module_stays_what_it_is():
     assert torch.compile(module) is module
 
 
+FUSABLE = sorted(
+    (place.rpartition(".")[2], len([p for p in one.schema.parameters if p.type.startswith("Tensor")]))
+    for one in declarations.values()
+    if one.facts.fuses is not None
+    for place in one.names
+    if place.startswith("Tensor.") and namespaces["Tensor"][place.rpartition(".")[2]] is not one.inplace
+)
+
+
+@pytest.mark.parametrize(("name", "operands"), FUSABLE)
+def test_the_method_of_every_fusable_operator_runs_as_one_kernel(name, operands):
+    """As a method, and as an operator of Python if it is one. A declaration that says ``fuses=`` is enough for that."""
+    scope: dict = {}
+    call = f"a.{name}({'b' if operands == 2 else ''})"
+    exec(f"def function(a, b):\n    return {call} * 0.5 + b", scope)
+    function = torch.compile(scope["function"])
+    values = data((3, 5), (5,))
+    assert bits(function(*values)) == bits(scope["function"](*values))
+    assert runs_as_one_kernel(function, values)
+
+
+def test_a_new_fusable_operator_has_its_method():
+    assert {"add", "subtract", "__truediv__", "__abs__", "negative", "relu"} <= {name for name, _ in FUSABLE}
+
+
+def test_a_method_with_another_option_runs_as_it_is():
+    @torch.compile
+    def function(a, b):
+        return a.add(b, alpha=3) * 2 + b
+
+    values = data((3, 5), (5,))
+    assert bits(function(*values)) == bits(function.__wrapped__(*values))
+    assert not runs_as_one_kernel(function, values)
+
+
 OPERATORS = st.sampled_from(
     [
         "a + b",
@@ -180,6 +216,11 @@ OPERATORS = st.sampled_from(
         "2 - a",
         "1.5 / a",
         "a.abs()",
+        "a.sub(b)",
+        "a.multiply(2.5)",
+        "a.div(b)",
+        "abs(a)",
+        "a.negative()",
         "F.gelu(a, approximate='tanh')",
         "a + 0.1",
     ]
