@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import hashlib
 import importlib.machinery
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -41,8 +42,10 @@ def _mindspore_root() -> Path:
     if spec is None or spec.origin is None:
         raise BuildError(f"mindspore is not installed: pip install mindspore=={MINDSPORE_VERSION}")
     root = Path(spec.origin).parent
-    found = re.search(r"['\"]([\d.]+)", (root / "version.py").read_text())
-    version = found.group(1) if found else "unknown"
+    try:
+        version = importlib.metadata.version("mindspore")
+    except importlib.metadata.PackageNotFoundError:  # a folder on the path that pip has not installed
+        version = "unknown"
     if version != MINDSPORE_VERSION:
         raise BuildError(
             f"msadapter is built against the headers of mindspore {MINDSPORE_VERSION}, found {version}: "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fcntl
-import importlib
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -278,3 +278,20 @@ def test_other_words_are_no_command(monkeypatch) -> None:
         monkeypatch.setattr(sys, "argv", argv)
         monkeypatch.setattr(sys, "orig_argv", orig)
         commands.run_without_kernels()
+
+
+@pytest.mark.parametrize("stated", ["2.9.0", None])
+def test_another_version_of_mindspore_is_refused(monkeypatch, stated) -> None:
+    """The version is that of the installed distribution, and unknown if there is none."""
+
+    def version(name: str) -> str:
+        assert name == "mindspore"
+        if stated is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return stated
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    with pytest.raises(
+        native.BuildError, match=f"headers of mindspore 2.10.0, found {stated or 'unknown'}: "
+    ):
+        native._mindspore_root()
