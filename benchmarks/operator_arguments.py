@@ -12,25 +12,31 @@ else. A line is Python, in which ``benchmarks/works/operators.py`` gives these n
 
 from __future__ import annotations
 
-#: Operators that are not timed: they compute nothing, exist on one side only, or ask for what no tensor of random
-#: numbers is. A name with a star stands for all names that begin with it.
-LEFT_OUT = """
-is_* get_device detach* alias_copy as_strided* adjoint conj real imag resolve_* view* t transpose permute narrow expand*
-select unsqueeze squeeze split* chunk unbind diagonal linalg.diagonal hsplit vsplit dsplit tensor_split movedim reshape*
-flatten unflatten ravel contiguous positive broadcast_to resize_as_ empty* sum_to_size scalar_tensor set* slice_inverse
-nn.functional.*_with_indices nn.functional.upsample* nn.functional.native_channel_shuffle nn.functional.scaled_* copy
-nn.functional.grouped_mm nn.functional.linear_cross_entropy nn.functional.multi_head_attention_forward nn.functional.conv_tbc
-alpha_dropout feature_* dropout native_dropout embedding instance_norm batch_norm layer_norm group_norm convolution
-native_* max_pool* adaptive_max_pool1d binary_cross_entropy_with_logits cosine_embedding_loss hinge_embedding_loss kl_div
-margin_ranking_loss triplet_margin_loss poisson_nll_loss ctc_loss embedding_bag grid_sampler affine_grid_generator
-allclose *_window
-lobpcg embedding_renorm_ normal uniform lstm gru rnn_* hash_tensor histogramdd pinverse constant_pad_nd threshold rrelu
-nn.functional.triplet_margin_with_distance_loss nn.functional.fractional_* swapaxes ormqr fill zero rsub binomial slice_copy
-linalg.ldl_* linalg.inv_ex linalg.cholesky_ex linalg.solve_ex linalg.lu_factor_ex geqrf lu_unpack lu triangular_solve
-equal isin unravel_index range *_copy *_indices svd qr cholesky nuclear_norm frobenius_norm norm_except_dim rnn*
-linalg.householder_product linalg.tensorinv linalg.tensorsolve segment_reduce celu selu relu hardshrink hypot_
-lu_solve channel_shuffle pixel_shuffle pixel_unshuffle prelu bilinear
-"""
+import ast
+import fnmatch
+
+#: Why operators are not timed -> their names. A name with a star stands for all names that begin or end so; an operator
+#: with a line below is timed nevertheless. Names that begin with an underscore or end in one are parts and in-place forms.
+LEFT_OUT = {
+    "It answers a question about a tensor, or gives a view of it, and computes no numbers": """
+        is_* get_device detach alias_copy as_strided adjoint conj real imag resolve_* view view_as view_as_real
+        view_as_complex t transpose permute narrow expand expand_as select unsqueeze squeeze split split_with_sizes chunk
+        unbind diagonal linalg.diagonal hsplit vsplit dsplit tensor_split movedim reshape reshape_as flatten unflatten
+        ravel contiguous positive broadcast_to scalar_tensor empty empty_strided empty_permuted empty_like sum_to_size""",
+    "It copies what a view shows, as clone does, which is timed": "*_copy copy as_strided_scatter slice_inverse",
+    "It is an older or a second name of an operator that is timed, with the same kernel": """
+        nn.functional.upsample* nn.functional.native_channel_shuffle alpha_dropout feature_* dropout native_* embedding
+        instance_norm batch_norm layer_norm group_norm convolution max_pool* adaptive_max_pool1d
+        nn.functional.*_with_indices binary_cross_entropy_with_logits cosine_embedding_loss hinge_embedding_loss kl_div
+        margin_ranking_loss triplet_margin_loss poisson_nll_loss ctc_loss embedding_bag grid_sampler affine_grid_generator
+        pinverse constant_pad_nd threshold rrelu svd qr cholesky lu lu_solve nuclear_norm frobenius_norm relu
+        linalg.inv_ex linalg.cholesky_ex linalg.solve_ex linalg.lu_factor_ex linalg.ldl_factor_ex""",
+    "Its operands are of float8 alone": "nn.functional.scaled_mm nn.functional.scaled_grouped_mm",
+    "PyTorch has it as torch.ops.aten.zero alone, and zeros_like has the same kernel": "zero",
+    "Its operands are sparse tensors": "spmm",
+    "PyTorch has it as a function of Python, made of operators that are timed": """
+        lobpcg nn.functional.multi_head_attention_forward unravel_index""",
+}
 
 ARGUMENTS = """
 acosh | p(s, s) + 1
@@ -129,6 +135,8 @@ linalg.norm | r(s, s), 2, 1
 linalg.vector_norm | r(s, s), 2, 1
 linalg.matrix_norm | r(s, s)
 dist | r(s, s), r(s, s)
+norm_except_dim | r(s, s), 2, 0
+rsub | r(s, s), r(s, s)
 renorm | r(s, s), 2, 0, 1.0
 cumsum | r(s, s), 1
 cumprod | r(s, s), 1
@@ -142,11 +150,17 @@ argsort | r(s, s)
 msort | r(s, s)
 topk | r(s, s), 10
 kthvalue | r(s, s), s // 2
+isin | i(1000, n), i(1000, 64)
+equal | torch.ones(s, s), torch.ones(s, s)
+allclose | torch.ones(s, s), torch.ones(s, s)
+hash_tensor | r(s, s)
 unique | i(1000, n)
 unique_consecutive | i(3, n)
 bincount | i(1000, n)
 histc | r(n), 100, -3, 3
 histogram | r(n), 100, range=(-3.0, 3.0)
+histogramdd | r(n // 2, 2), [16, 16]
+segment_reduce | r(s // 4 * 4, s), "sum", lengths=torch.full((s // 4,), 4)
 multinomial | p(s, s), 10, True
 cat | [r(s, s), r(s, s)], 1
 stack | [r(s, s), r(s, s)], 1
@@ -202,7 +216,18 @@ randint_like | r(s, s), 100
 randperm | n
 eye | s
 bernoulli | p(s, s)
+normal | r(s, s).detach(), p(s, s).detach()
+fill | r(s, s), 1.5
 poisson | p(s, s)
+binomial | torch.full((s, s), 20.0), p(s, s).detach()
+range | 0, n
+tril_indices | s, s
+triu_indices | s, s
+hann_window | n
+hamming_window | n
+blackman_window | n
+bartlett_window | n
+kaiser_window | n
 matmul | r(c, c), r(c, c)
 mm | r(c, c), r(c, c)
 bmm | r(16, c // 2, c // 2), r(16, c // 2, c // 2)
@@ -244,6 +269,15 @@ linalg.lu | d(c)
 linalg.lu_factor | d(c)
 linalg.lu_solve | *torch.linalg.lu_factor(d(c).detach()), r(c, c)
 linalg.solve | d(c), r(c, c)
+linalg.ldl_factor | d(c).detach()
+linalg.ldl_solve | *torch.linalg.ldl_factor(d(c).detach()), r(c, c)
+linalg.householder_product | *torch.geqrf(r(c, c).detach())
+linalg.tensorinv | d(c), ind=1
+linalg.tensorsolve | d(c), r(c)
+geqrf | r(c, c).detach()
+ormqr | *torch.geqrf(r(c, c).detach()), r(c, c)
+lu_unpack | *torch.linalg.lu_factor(d(c).detach())
+triangular_solve | r(c, c), d(c).detach().tril(), False
 linalg.solve_triangular | d(c).detach().tril(), r(c, c), upper=False
 linalg.lstsq | r(c, c // 2), r(c, 8)
 linalg.pinv | r(c, c // 2)
@@ -288,7 +322,7 @@ nn.functional.glu | r(s, s)
 nn.functional.prelu | r(4, 16, m, m), p(16)
 nn.functional.dropout | r(s, s)
 nn.functional.linear | r(c, c), w(c, c), r(c)
-nn.functional.bilinear | r(256, 32), r(256, 32), w(32, 32, 32)
+nn.functional.bilinear | r(k // 64, 32), r(k // 64, 32), w(32, 32, 32)
 nn.functional.conv1d | r(8, 16, n // 128), w(16, 16, 5), r(16), padding=2
 nn.functional.conv2d | r(4, 16, m, m), w(16, 16, 3, 3), r(16), padding=1
 nn.functional.conv2d strided | r(4, 16, m, m), w(32, 16, 3, 3), r(32), stride=2
@@ -296,6 +330,7 @@ nn.functional.conv2d depthwise | r(4, 16, m, m), w(16, 1, 3, 3), r(16), padding=
 nn.functional.conv2d pointwise | r(4, 16, m, m), w(64, 16, 1, 1)
 nn.functional.conv2d dilated | r(4, 16, m, m), w(16, 16, 3, 3), padding=2, dilation=2
 nn.functional.conv3d | r(2, 8, v // 2, v // 2, v // 2), w(8, 8, 3, 3, 3), padding=1
+nn.functional.conv_tbc | r(n // 128, 8, 16), w(5, 16, 16), r(16), 2
 nn.functional.conv_transpose1d | r(8, 16, n // 128), w(16, 16, 5)
 nn.functional.conv_transpose2d | r(4, 16, m, m), w(16, 16, 3, 3), stride=2
 nn.functional.conv_transpose3d | r(2, 8, v // 2, v // 2, v // 2), w(8, 8, 3, 3, 3)
@@ -305,6 +340,8 @@ nn.functional.avg_pool3d | r(1, 1, v, v, v), 3
 nn.functional.max_pool1d | r(4, 16, m * m), 3
 nn.functional.max_pool2d | r(4, 16, m, m), 3
 nn.functional.max_pool3d | r(1, 1, v, v, v), 3
+nn.functional.fractional_max_pool2d | r(4, 16, m, m), 2, output_size=(m // 2, m // 2)
+nn.functional.fractional_max_pool3d | r(1, 1, v, v, v), 2, output_size=(v // 2, v // 2, v // 2)
 nn.functional.lp_pool1d | r(4, 16, m * m), 2, 3
 nn.functional.lp_pool2d | r(4, 16, m, m), 2, 3
 nn.functional.lp_pool3d | r(1, 1, v, v, v), 2, 3
@@ -340,6 +377,8 @@ nn.functional.scaled_dot_product_attention | r(4, 8, k // 64, 32), r(4, 8, k // 
 nn.functional.binary_cross_entropy | p(s, s), p(s, s).detach()
 nn.functional.binary_cross_entropy_with_logits | r(s, s), p(s, s).detach()
 nn.functional.cross_entropy | r(s, s), i(s, s)
+nn.functional.grouped_mm | r(4, c // 2, c // 2), r(4, c // 2, c // 2)
+nn.functional.linear_cross_entropy | r(s, 64), w(256, 64), i(256, s)
 nn.functional.nll_loss | r(s, s), i(s, s)
 nn.functional.multi_margin_loss | r(s, s), i(s, s)
 nn.functional.multilabel_margin_loss | r(s, s), i(s, s, s)
@@ -349,6 +388,7 @@ nn.functional.hinge_embedding_loss | r(s, s), r(s, s).detach().sign()
 nn.functional.margin_ranking_loss | r(s, s), r(s, s), r(s, s).detach().sign()
 nn.functional.cosine_embedding_loss | r(s, s), r(s, s), r(s).detach().sign()
 nn.functional.triplet_margin_loss | r(s, s), r(s, s), r(s, s)
+nn.functional.triplet_margin_with_distance_loss | r(s, s), r(s, s), r(s, s)
 nn.functional.gaussian_nll_loss | r(s, s), r(s, s), p(s, s)
 nn.functional.mse_loss | r(s, s), r(s, s)
 nn.functional.l1_loss | r(s, s), r(s, s)
@@ -357,11 +397,39 @@ nn.functional.huber_loss | r(s, s), r(s, s)
 nn.functional.kl_div | r(s, s), p(s, s)
 nn.functional.poisson_nll_loss | r(s, s), p(s, s)
 nn.functional.ctc_loss | r(100, 16, n // 1600), i(n // 1600 - 1, 16, 20) + 1, (100,) * 16, (20,) * 16
-lstm_cell | r(64, 256), [r(64, 256), r(64, 256)], w(1024, 256), w(1024, 256), r(1024), r(1024)
-gru_cell | r(64, 256), r(64, 256), w(768, 256), w(768, 256), r(768), r(768)
+lstm_cell | r(k // 64, 256), [r(k // 64, 256), r(k // 64, 256)], w(1024, 256), w(1024, 256), r(1024), r(1024)
+gru_cell | r(k // 64, 256), r(k // 64, 256), w(768, 256), w(768, 256), r(768), r(768)
+rnn_tanh_cell | r(k // 64, 256), r(k // 64, 256), w(256, 256), w(256, 256), r(256), r(256)
+rnn_relu_cell | r(k // 64, 256), r(k // 64, 256), w(256, 256), w(256, 256), r(256), r(256)
+rnn_tanh | r(k // 256 + 1, 16, 64), h(1, 16, 64)[0], g(1, 64), True, 1, 0.0, False, False, False
+rnn_relu | r(k // 256 + 1, 16, 64), h(1, 16, 64)[0], g(1, 64), True, 1, 0.0, False, False, False
 lstm | r(k // 256 + 1, 16, 64), h(2, 16, 64), g(4, 64), True, 1, 0.0, False, False, False
 gru | r(k // 256 + 1, 16, 64), h(1, 16, 64)[0], g(3, 64), True, 1, 0.0, False, False, False
 """
+
+
+SIZES = frozenset("nscvmk")
+
+
+def follows_size(arguments: str) -> bool:
+    """Whether a line of arguments asks for more numbers where the number of elements is larger."""
+    return any(
+        isinstance(part, ast.Name) and part.id in SIZES for part in ast.walk(ast.parse(f"_({arguments})"))
+    )
+
+
+#: The reason for names with an underscore at an end, and for those of torch.Tensor, torch.ops.aten and torch.signal.
+FORM = "It is a part of an operator, or another form of one"
+
+
+def reason_left_out(name: str) -> str | None:
+    """Why an operator without a line is not timed, or None."""
+    if name.startswith(("_", "Tensor.", "aten.", "signal.")) or name.endswith("_"):
+        return FORM
+    for reason, names in LEFT_OUT.items():
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in names.split()):
+            return reason
+    return None
 
 
 def table(text: str = ARGUMENTS) -> dict[str, str]:

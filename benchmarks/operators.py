@@ -8,7 +8,6 @@ named on the page. As elsewhere, both sides take turns in one run (sides.py).
 from __future__ import annotations
 
 import argparse
-import fnmatch
 import json
 import os
 import subprocess
@@ -16,7 +15,7 @@ import sys
 from pathlib import Path
 
 from . import operators_report as report
-from .operator_arguments import LEFT_OUT, table
+from .operator_arguments import FORM, follows_size, reason_left_out, table
 from .sides import ROOT, Pair, environment
 
 PREFIX = "operator "
@@ -29,7 +28,7 @@ FAMILIES = {
     "reductions": "reduction reduction_moment reduction_norm",
     "scans": "scan calculus",
     "sorting and counting": "sorting hashing",
-    "shape": "shape joining view view_window",
+    "shape": "shape joining slicing view view_window private_forms",
     "indexing": "indexing",
     "creation and random": "creation random windows dropout nn_dropout",
     "products": "matmul internal",
@@ -54,8 +53,18 @@ nn.functional.conv2d nn.functional.max_pool2d nn.functional.embedding nn.functio
 SAMPLE = frozenset(_SAMPLE.split())
 SAMPLE_DTYPES = ("bfloat16", "float16", "float64", "int64", "complex64")
 
-#: Kinds of operators whose 16-bit products a processor without such units computes in no kernel of PyTorch.
-_PRODUCTS = ("products", "convolution", "attention, embedding, distance", "linear algebra")
+#: Numbers of elements that are measured by default, and the one on which the targets are set.
+SIZES = (16384, 131072, 1048576, 4194304)
+MIDDLE = 1048576
+
+#: Families of products, and operators of other families that consist of products.
+_PRODUCTS = ("products", "convolution", "linear algebra")
+_PRODUCT_CALLS = ("nn.functional.scaled_dot_product_attention",)
+#: 16-bit type -> the processor's units (names of /proc/cpuinfo) without which PyTorch has no kernel for its products.
+_UNITS = {
+    "bfloat16": {"amx_bf16", "avx512_bf16", "bf16"},
+    "float16": {"amx_fp16", "avx512_fp16", "fphp"},
+}
 
 
 def declared() -> list[dict]:
@@ -76,11 +85,6 @@ def declared() -> list[dict]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def left_out(name: str) -> bool:
-    own_kind = name.startswith(("_", "Tensor.", "aten.", "signal.")) or name.endswith("_")
-    return own_kind or any(fnmatch.fnmatchcase(name, pattern) for pattern in LEFT_OUT.split())
-
-
 def default_arguments(operator: dict) -> str | None:
     """A matrix for each tensor; None if the schema asks for anything else."""
     required = operator["required"]
@@ -92,9 +96,14 @@ def default_arguments(operator: dict) -> str | None:
 
 
 def family_of(operator: dict) -> str:
+    """The family of the page. SystemExit if FAMILIES has none for the operator's module."""
     if operator["name"].startswith(_RECURRENT):
         return "recurrent"
-    return _FAMILY.get(operator["module"], operator["module"])
+    if operator["module"] not in _FAMILY:
+        raise SystemExit(
+            f"benchmarks/operators.py: FAMILIES has no family for the module {operator['module']!r} of {operator['name']}"
+        )
+    return _FAMILY[operator["module"]]
 
 
 def calls(operators: list[dict]) -> tuple[list[dict], list[str]]:
@@ -104,7 +113,7 @@ def calls(operators: list[dict]) -> tuple[list[dict], list[str]]:
         name = operator["name"]
         own = {label: args for label, args in lines.items() if label.split(" ")[0] == name}
         if not own:
-            if left_out(name):
+            if reason_left_out(name):
                 continue
             if (arguments := default_arguments(operator)) is None:
                 without.append(name)
@@ -115,15 +124,31 @@ def calls(operators: list[dict]) -> tuple[list[dict], list[str]]:
     return found, sorted(without)
 
 
+def not_timed(operators: list[dict], found: list[dict], without: list[str]) -> dict:
+    """What the page says of operators that have no rows, or rows of one size: the keys left_out, without and fixed."""
+    timed = {call["call"] for call in found}
+    left_out: dict[str, list[str]] = {}
+    for name in sorted(operator["name"] for operator in operators):
+        reason = reason_left_out(name)
+        if reason and name not in timed and reason != FORM:
+            left_out.setdefault(reason, []).append(name)
+    fixed = [call["label"] for call in found if not follows_size(call["arguments"])]
+    return {"left_out": left_out, "without": without, "fixed": fixed}
+
+
 def works(found: list[dict], sizes: list[int], names: list[str]) -> list[dict]:
-    """The rows: every call forwards and, with a gradient, with its backward pass; the sample in other types."""
+    """The rows: every call forwards and, with a gradient, with its backward pass; the sample in other types at one size.
+
+    A call whose arguments do not follow the number of elements has rows at the largest size alone.
+    """
     rows = []
     for call in found:
         if names and not any(part in call["label"] or part in call["family"] for part in names):
             continue
-        for size in sizes:
+        for size in sizes if follows_size(call["arguments"]) else sizes[-1:]:
             ways = [("float32", False)] + [("float32", True)] * call["gradient"]
-            ways += [(dtype, False) for dtype in SAMPLE_DTYPES if call["label"] in SAMPLE]
+            if call["label"] in SAMPLE and size == max(s for s in sizes if s <= max(MIDDLE, min(sizes))):
+                ways += [(dtype, False) for dtype in SAMPLE_DTYPES]
             rows += [{**call, "size": size, "dtype": dtype, "backward": both} for dtype, both in ways]
     return rows
 
@@ -137,15 +162,19 @@ def work_of(row: dict) -> str:
     return PREFIX + json.dumps([row[k] for k in ("call", "arguments", "dtype", "size", "backward")])
 
 
+def is_product(row: dict) -> bool:
+    return row["family"] in _PRODUCTS or row["call"] in _PRODUCT_CALLS
+
+
 def apart(row: dict, entry: dict, flags: str) -> str:
     """Why a row counts in no mean: a reason, or nothing."""
     if "absent" in entry:
         return entry["absent"]
     if "theirs" in entry.get("failed", ()):
         return "PyTorch refuses it: " + entry["error"].splitlines()[0]
-    units = "amx_bf16" in flags or "avx512_bf16" in flags or "bf16" in flags.split()
-    if row["dtype"] == "bfloat16" and row["family"] in _PRODUCTS and not units:
-        return "the processor has no products of bfloat16"
+    units = _UNITS.get(row["dtype"])
+    if units and is_product(row) and not units & set(flags.split()):
+        return f"the processor has no products of {row['dtype']}"
     return ""
 
 
@@ -166,6 +195,8 @@ def measured(rows: list[dict], pair: Pair, args: argparse.Namespace, results: di
         entry = pair.compare(work_of(row), args.rounds, args.slice)
         if reason := apart(row, entry, flags):
             entry["apart"] = reason
+        if "ratio" in entry and row["size"] >= MIDDLE:
+            entry |= pair.peaks(work_of(row))
         results[key] = {**row, **entry}
         told = f"{entry['ratio']:.2f}" if "ratio" in entry else entry.get("apart") or entry["error"]
         print(f"{position}/{len(rows)} {key}: {told.splitlines()[0][:120]}", flush=True)
@@ -188,7 +219,9 @@ def arguments(argv: list[str]) -> argparse.Namespace:
         "--torch-python", default=os.environ.get("MSADAPTER_TORCH_PYTHON"), help="python with real PyTorch"
     )
     parser.add_argument(
-        "--sizes", default="1048576", help="numbers of elements, with commas (default: %(default)s)"
+        "--sizes",
+        default=",".join(map(str, SIZES)),
+        help="numbers of elements, with commas (default: %(default)s)",
     )
     parser.add_argument("--rounds", type=int, default=5, help="turns of each side per row")
     parser.add_argument("--slice", type=float, default=0.02, help="approximate seconds per turn")
@@ -221,7 +254,8 @@ def arguments(argv: list[str]) -> argparse.Namespace:
 
 def main(argv: list[str]) -> int:
     args = arguments(argv)
-    found, without = calls(declared())
+    operators = declared()
+    found, without = calls(operators)
     rows = works(found, args.sizes, args.names)
     if args.list:
         print("\n".join(map(key_of, rows)))
@@ -240,13 +274,13 @@ def main(argv: list[str]) -> int:
     about = {
         **pair.circumstances(args.rounds, load),
         "sizes": args.sizes,
-        "without": without,
+        **not_timed(operators, found, without),
     }
     if args.json:
         save(args.json, results, about)
-    print(report.summary(results))
+    print(report.summary(results, args.sizes))
     if args.table:
         picture = args.table.with_name(args.table.stem + ".png")
         args.table.write_text(report.markdown(about, results, picture.name))
-        report.plot(results, picture)
+        report.plot(results, picture, args.sizes)
     return 1 if any("error" in entry and "apart" not in entry for entry in results.values()) else 0

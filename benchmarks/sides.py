@@ -167,6 +167,14 @@ class Pair:
         except WorkFailed as error:
             return {"error": str(error)}
 
+    def peaks(self, work: str) -> dict:
+        """The peak bytes of one call of both sides, in the processes that timed it; nothing if it fails on one of them."""
+        try:
+            return {"peak": {who: side.ask(peak=work)["bytes"] for who, side in self.sides.items()}}
+        except WorkFailed as error:
+            self._revive()
+            return {"peak_error": str(error)}
+
     def import_time(self, rounds: int = 3) -> dict:
         return self.fresh(lambda side: side.start_seconds, rounds)
 

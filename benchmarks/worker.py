@@ -3,15 +3,19 @@
 {"work": name, "calls": n}    returns the seconds of n calls (a new work is called once before that)
 {"memory": name, "calls": n}  returns the growth of the peak resident set in n calls, in bytes; needs a new worker
 {"memory": null, "calls": 0}  returns the peak resident set so far
+{"peak": name}                returns by how many bytes one call raises the resident set at its peak, with empty caches
 """
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import json
 import os
 import resource
 import sys
 import time
+from pathlib import Path
 
 import torch
 
@@ -20,6 +24,14 @@ from benchmarks.works import NotHere, find
 
 def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def resident(line: str) -> int:
+    """A line of the process's status in bytes: VmRSS, the resident set, or VmHWM, its peak since the last reset."""
+    for text in Path("/proc/self/status").read_text().splitlines():
+        if text.startswith(line + ":"):
+            return int(text.split()[1]) * 1024
+    raise RuntimeError(f"/proc/self/status has no line {line}")
 
 
 class Bench:
@@ -41,6 +53,19 @@ class Bench:
         for _ in range(calls):
             call()
         return time.perf_counter() - start
+
+    def peak_of_call(self, name: str) -> int:
+        call = self.prepare(name)
+        call()
+        gc.collect()
+        torch.cuda.empty_cache()  # msadapter's pool of host memory; nothing in PyTorch without a GPU
+        ctypes.CDLL(None).malloc_trim(0)
+        Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
+        before = resident("VmRSS")
+        result = call()
+        peak = resident("VmHWM") - before
+        del result
+        return peak
 
     def memory(self, name: str | None, calls: int) -> int:
         if name is None:
@@ -65,6 +90,8 @@ def main() -> None:
         try:
             if "memory" in order:
                 answer = {"bytes": bench.memory(order["memory"], order["calls"])}
+            elif "peak" in order:
+                answer = {"bytes": bench.peak_of_call(order["peak"])}
             else:
                 answer = {"seconds": bench.seconds(order["work"], order["calls"])}
         except NotHere as reason:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import copyreg
 import re
+import sys
 from dataclasses import dataclass, field
 
 from .._host.native import load as _load_native
@@ -353,7 +354,7 @@ def _derived(schema: _schema.Schema, kind: str, promote, facts: dict) -> Facts:
 
 def _declare(text: str, *, kind, ms=None, numbers=None, writers=None, npu=None, body=None, promote=None,
              promote_args=None, grad=None, view=False, node=None, nodes=None, limits=None, older=(), forms, aliases, dunder,
-             notes, short, facts):  # fmt: skip
+             notes, short, facts, module):  # fmt: skip
     schema = _schema.parse(text)
     if schema.name in declarations:
         raise ValueError(f"operator {schema.name} is declared twice")
@@ -393,7 +394,7 @@ def _declare(text: str, *, kind, ms=None, numbers=None, writers=None, npu=None, 
         writers=writers or {},
         npu=npu,
         body=body,
-        module=body.__module__ if body else "",
+        module=module,
     )
     d.function = _C.make_op(_spec(schema, **spec, inplace=False))
     _by_function[d.function] = (d, False)
@@ -584,8 +585,11 @@ def op(
         "facts": facts,
     }
     if ms is not None:
-        return _declare(schema, kind="operator", ms=ms, **options).function
-    return lambda body: _declare(schema, kind="body", body=body, **options).function
+        caller = sys._getframe(1).f_globals[
+            "__name__"
+        ]  # the module that declares it, as there is no body that knows
+        return _declare(schema, kind="operator", ms=ms, module=caller, **options).function
+    return lambda body: _declare(schema, kind="body", body=body, module=body.__module__, **options).function
 
 
 def composite(
@@ -608,6 +612,7 @@ def composite(
             schema,
             kind="composite",
             body=body,
+            module=body.__module__,
             forms=forms,
             older=older,
             aliases=aliases,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -35,8 +36,19 @@ OPERATORS = [
 
 
 def entry(ratio, family="pointwise", label="exp", size=4096, **more):
-    row = {"label": label, "family": family, "dtype": "float32", "size": size, "backward": False}
+    row = {
+        "label": label,
+        "call": label,
+        "family": family,
+        "dtype": "float32",
+        "size": size,
+        "backward": False,
+    }
     return {**row, "ratio": ratio, "ours": 1e-3, "theirs": ratio * 1e-3, **more}
+
+
+def keyed(*entries):
+    return {operators.key_of(one): one for one in entries}
 
 
 def test_rows_are_generated_from_declarations():
@@ -52,8 +64,39 @@ def test_rows_are_generated_from_declarations():
     rows = operators.works(found, [4096, 65536], ["cdist", "exp"])
     keys = [operators.key_of(row) for row in rows]
     assert len(set(keys)) == len(keys)
-    assert "cdist | float32 | 65536 | forward and backward" in keys and "exp | int64 | 4096 | forward" in keys
+    assert (
+        "cdist | float32 | 65536 | forward and backward" in keys and "exp | float32 | 4096 | forward" in keys
+    )
+    assert (
+        "exp | int64 | 65536 | forward" in keys and "exp | int64 | 4096 | forward" not in keys
+    )  # the sample: one size
     assert not any(key.startswith("bitwise_and") for key in keys)
+
+
+def test_an_operator_of_an_unknown_module_is_named():
+    with pytest.raises(SystemExit, match="no family for the module 'novel' of odd"):
+        operators.family_of({"name": "odd", "module": "novel"})
+    with pytest.raises(SystemExit, match="no family for the module '' of odd"):
+        operators.family_of({"name": "odd", "module": ""})
+
+
+def test_a_call_of_one_size_has_rows_of_one_size():
+    assert operator_arguments.follows_size("r(3, m), 5") and not operator_arguments.follows_size(
+        "r(3, 4), max=5"
+    )
+    call = {"label": "odd", "call": "odd", "family": "shape", "gradient": False}
+    rows = operators.works(
+        [{**call, "arguments": "r(3, 4)"}, {**call, "label": "even", "arguments": "r(s)"}], [4096, 65536], []
+    )
+    assert [(row["label"], row["size"]) for row in rows] == [("odd", 65536), ("even", 4096), ("even", 65536)]
+
+
+def test_what_is_not_timed_is_listed_with_its_reason():
+    found, without = operators.calls(OPERATORS)
+    more = [{"name": "is_signed"}, {"name": "exp_"}, {"name": "cdist"}]
+    listed = operators.not_timed(OPERATORS + more, found, without)
+    assert list(listed["left_out"].values()) == [["is_signed"]]
+    assert listed["without"] == ["odd"] and listed["fixed"] == []
 
 
 def test_a_bad_line_of_the_table_is_named():
@@ -73,6 +116,7 @@ from benchmarks.works import NotHere, find
 warnings.simplefilter("ignore")
 declared = operators.declared()
 names = {operator["name"] for operator in declared}
+modules = sorted({operator["module"] for operator in declared})
 found, without = operators.calls(declared)
 failed = {label: "no such operator" for label in table() if label.split(" ")[0] not in names}
 for row in operators.works(found, [4096], []):
@@ -83,7 +127,8 @@ for row in operators.works(found, [4096], []):
             pass
         except Exception as error:
             failed[operators.key_of(row)] = f"{type(error).__name__}: {error}"
-print(json.dumps({"failed": failed, "calls": len(found), "without": without}))
+families = {call["label"]: call["family"] for call in found}
+print(json.dumps({"failed": failed, "families": families, "modules": modules, "without": without}))
 """
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -95,8 +140,16 @@ print(json.dumps({"failed": failed, "calls": len(found), "without": without}))
     )
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["failed"] == {}
-    assert told["calls"] > 400
-    assert len(told["without"]) < 10, told["without"]
+    assert len(told["families"]) > 480
+    assert told["without"] == []
+    assert "" not in told["modules"] and set(told["families"].values()) <= set(operators.FAMILIES)
+    expected = {
+        "exp": "pointwise",
+        "mm": "products",
+        "nn.functional.linear": "products",
+        "isin": "sorting and counting",
+    }
+    assert {name: told["families"][name] for name in expected} == expected
 
 
 def test_a_stopped_run_goes_on(tmp_path):
@@ -109,7 +162,7 @@ def test_a_stopped_run_goes_on(tmp_path):
         return {"ratio": 2.0, "ours": 1.0, "theirs": 2.0, "spread": [2, 2]}
 
     args = SimpleNamespace(rounds=1, slice=0.0, json=tmp_path / "numbers.json")
-    pair = SimpleNamespace(compare=compare)
+    pair = SimpleNamespace(compare=compare, peaks=lambda work: {"peak": {"ours": 2, "theirs": 1}})
     operators.measured(rows[:1], pair, args, results := {})
     kept = json.loads(args.json.read_text())["results"]
     assert list(kept) == list(results) == [operators.key_of(rows[0])]
@@ -117,10 +170,29 @@ def test_a_stopped_run_goes_on(tmp_path):
     assert len(asked) == len(rows) == len(kept) == 2
 
 
+def test_the_peak_memory_is_asked_for_from_a_million_elements_on(tmp_path):
+    call = {"label": "exp", "call": "exp", "family": "pointwise", "gradient": False, "arguments": "r(s)"}
+    rows = operators.works([call], [4096, 2**20], [])
+    pair = SimpleNamespace(
+        compare=lambda *_: {"ratio": 1.0}, peaks=lambda work: {"peak": {"ours": 2, "theirs": 1}}
+    )
+    operators.measured(rows, pair, SimpleNamespace(rounds=1, slice=0.0, json=None), results := {})
+    assert {entry["size"]: "peak" in entry for entry in results.values()} == {4096: False, 2**20: True}
+
+
 def test_rows_without_a_kernel_stand_apart():
-    row = {"dtype": "bfloat16", "family": "products"}
+    row = {"dtype": "bfloat16", "family": "products", "call": "mm"}
     assert operators.apart(row, {"ratio": 0.1}, "fma avx2") == "the processor has no products of bfloat16"
     assert operators.apart(row, {"ratio": 0.1}, "fma avx2 amx_bf16") == ""
+    half = row | {"dtype": "float16"}
+    assert operators.apart(half, {"ratio": 60}, "avx512_bf16") == "the processor has no products of float16"
+    assert operators.apart(half, {"ratio": 1}, "avx512_fp16") == ""
+    attention = {
+        "family": "attention, embedding, distance",
+        "call": "nn.functional.scaled_dot_product_attention",
+    }
+    assert operators.apart(half | attention, {"ratio": 1}, "avx2")
+    assert not operators.apart(half | attention | {"call": "nn.functional.embedding"}, {"ratio": 1}, "avx2")
     assert (
         operators.apart(row, {"error": "no kernel\nmore", "failed": ["ours", "theirs"]}, "")
         == "PyTorch refuses it: no kernel"
@@ -128,17 +200,69 @@ def test_rows_without_a_kernel_stand_apart():
     assert operators.apart(row | {"dtype": "float32"}, {"error": "no kernel", "failed": ["ours"]}, "") == ""
 
 
-def test_the_page_has_means_worst_rows_and_what_stands_apart(tmp_path):
-    results = {
-        "a": entry(0.5),
-        "b": entry(2.0, size=65536, label="log"),
-        "c": entry(0.1, "shape", label="repeat", size=65536),
-        "d": entry(0.9, "shape", label="repeat"),
-        "e": entry(0.01, apart="the processor has no products of bfloat16"),
-    }
-    assert operators_report.mean(operators_report.counted(results).values()) == pytest.approx(0.09**0.25)
+def test_means_count_large_ratios_in_two_ways():
+    rows = [entry(0.5), entry(32.0, label="trunc")]
+    assert operators_report.mean(rows) == pytest.approx(4)
+    assert operators_report.mean(rows, operators_report.CLIP) == pytest.approx(2**0.5)
+
+
+def test_a_ratio_falls_only_where_the_work_takes_the_time():
+    slow = [
+        entry(ratio, label="repeat", size=size) for ratio, size in ((0.9, 4096), (0.5, 65536), (0.1, 2**20))
+    ]
+    assert operators_report.falling(keyed(*slow)) == [
+        ("repeat, float32, forward", [(4096, 0.9), (65536, 0.5), (2**20, 0.1)])
+    ]
+    quick = [row | {"ours": row["ours"] / 100} if row["size"] < 2**20 else row for row in slow]
+    assert operators_report.falling(keyed(*quick)) == []
+
+
+def test_memory_is_compared_above_the_noise():
+    def peak(ours, theirs):
+        return entry(1.0, peak={"ours": ours * 2**20, "theirs": theirs * 2**20})
+
+    ratios = [operators_report.memory_ratio(peak(*pair)) for pair in ((8, 4), (0.5, 0.1), (4, 0), (4, 5))]
+    assert ratios == [2.0, 1.0, 4.0, 0.8]
+    assert math.isnan(operators_report.memory_ratio(entry(1.0)))
+    assert [key for _, key, _ in operators_report.hungry({"a": peak(8, 4), "b": peak(6, 4)})] == ["a"]
+
+
+def test_targets_count_rows_without_a_reason():
+    slow = keyed(entry(0.3), entry(0.4, label="log"), entry(3.0, "shape", label="cat"))
+    table = [["ex*", "float32", "forward", "PyTorch's is vectorised"]]
+    told = {target: (found, met) for target, found, met in operators_report.targets(slow, 4096, table)}
+    assert told["geometric mean at least 1.2"] == ("0.71", False)
+    assert told["no family's mean below 0.9"] == ("pointwise", False)
+    assert told["no row below 0.5 without a reason"] == ("1 of 3 rows", False)
+    table += [["log", "*", "*", "another"]]
+    told = {target: met for target, _, met in operators_report.targets(slow, 4096, table)}
+    assert told["no row below 0.5 without a reason"]
+
+
+def test_every_reason_is_about_a_call_that_is_timed():
+    found, _ = operators.calls(operators.declared())
+    rows = operators.works(found, [2**20], [])
+    for line in operators_report.reasons():
+        assert any(operators_report.reason_of(row, [line]) for row in rows), line
+
+
+def test_a_bad_line_of_reasons_is_named(tmp_path):
+    (file := tmp_path / "reasons.tsv").write_text("# about\nexp\tfloat32\ttoo few\n")
+    with pytest.raises(ValueError, match=r"reasons\.tsv:2: expected call, type, pass and reason"):
+        operators_report.reasons(file)
+
+
+def test_the_page_has_targets_means_worst_rows_and_what_stands_apart(tmp_path, monkeypatch):
+    (table := tmp_path / "reasons.tsv").write_text("repeat\tfloat32\t*\tits own reason\n")
+    monkeypatch.setattr(operators_report, "REASONS", table)
+    results = keyed(
+        entry(0.5),
+        entry(2.0, size=65536, label="log", peak={"ours": 2**23, "theirs": 2**22}),
+        entry(0.1, "shape", label="repeat", size=65536),
+        entry(0.9, "shape", label="repeat"),
+        entry(0.01, label="mm", apart="the processor has no products of bfloat16"),
+    )
     assert list(operators_report.by_family(results)) == ["shape", "pointwise"]
-    assert operators_report.falling(results) == [("repeat, float32, forward", [0.9, 0.1])]
     about = {
         "cpu": "a processor",
         "threads": 2,
@@ -147,13 +271,25 @@ def test_the_page_has_means_worst_rows_and_what_stands_apart(tmp_path):
         "torch": "2",
         "mindspore": "2",
         "load": 0.0,
+        "sizes": [4096, 65536],
+        "without": ["odd"],
+        "left_out": {"It is a view": ["narrow"]},
+        "fixed": ["even"],
     }
-    page = operators_report.markdown(
-        {**about, "sizes": [4096, 65536], "without": ["odd"]}, results, "picture.png"
+    page = operators_report.markdown(about, results, "picture.png")
+    lines = page.splitlines()
+    assert "| repeat | float32 | forward | 100 us | 1.00 ms | 0.90 | 0.10 |  | its own reason |" in lines
+    assert "| log | float32 | forward | 2.00 ms | 1.00 ms |  | 2.00 | 2.00 |  |" in lines
+    assert "| repeat, float32, forward | 0.90 at 4096, 0.10 at 65536 |" in lines
+    assert "| log, float32, 65536, forward | 4.0 | 8.0 | 2.0 |" in lines
+    assert "| all | 2 | 0.67 | 0.45 | 0.45 | 0.10 |" in lines
+    assert "| no row below 0.5 without a reason | 0 of 2 rows | yes |" in lines
+    assert "| It is a view | `narrow` |" in lines
+    assert (
+        "no products of bfloat16" in page and "`odd`" in page and "`even`" in page and "picture.png" in page
     )
-    rows = [line for line in page.splitlines() if line.startswith(("| repeat | float32", "| exp | float32"))]
-    assert [line.split(" | ")[-1] for line in rows] == ["0.10 |", "0.50 |", "0.90 |"]
-    assert "no products of bfloat16" in page and "`odd`" in page and "picture.png" in page
+    operators_report.plot(results, tmp_path / "picture.png", [4096, 65536])
+    assert (tmp_path / "picture.png").stat().st_size > 1000
 
 
 def test_wrong_sizes_are_told(capsys):
