@@ -15,6 +15,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 from .._host.troubleshooting import see
+from .absent import AbsentFinder, explain
 from .submodules import ELSEWHERE, OURS, PRESENT
 from .waiting import is_waiting, stop_waiting, wait_for
 
@@ -85,7 +86,10 @@ class _AliasLoader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         # The import system has just written the alias's spec into the module. Relative imports need its own
         # spec.
+        alias = module.__spec__.name if module.__spec__ is not None else ""
         module.__spec__ = self._own_spec
+        if alias.partition(".")[0] == "torch":
+            explain(module, alias)
         if self.target == ALIASES["torch"]:
             show_submodules()
 
@@ -166,6 +170,7 @@ class AliasFinder:
 
 
 _finder: AliasFinder | None = None
+_absent = AbsentFinder()
 
 
 def install() -> None:
@@ -185,6 +190,7 @@ def install() -> None:
         del sys.modules[name]
     _finder = AliasFinder(aliases, {"torch": TORCH_VERSION, "torch_npu": TORCH_VERSION})
     sys.meta_path.insert(0, _finder)
+    sys.meta_path.append(_absent)
 
 
 def uninstall() -> None:
@@ -194,6 +200,8 @@ def uninstall() -> None:
         return
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
+    if _absent in sys.meta_path:
+        sys.meta_path.remove(_absent)
     for name in _modules_of(_finder.aliases):
         del sys.modules[name]
     stop_waiting()
@@ -211,8 +219,11 @@ def show_submodules() -> None:
     Modules that are not loaded yet are loaded at their first use.
     """
     package = ALIASES["torch"]
+    explain(sys.modules[package], "torch")
     for name in PRESENT:
         module = sys.modules[f"torch.{name}"] = wait_for(f"{package}.{name}")
+        if not is_waiting(module):
+            explain(module, f"torch.{name}")
         head, _, last = module.__name__.rpartition(".")
         parent = sys.modules.get(head)
         if (

@@ -15,7 +15,8 @@ ao.nn.quantized.dynamic.modules.linear ao.quantization ao.quantization.quantize 
 amp.grad_scaler autograd autograd.anomaly_mode autograd.forward_ad autograd.function autograd.functional
 autograd.grad_mode autograd.gradcheck autograd.graph autograd.profiler autograd.variable backends
 backends.cpu backends.cuda backends.cudnn backends.mha backends.mkl backends.mkldnn backends.mps
-backends.nnpack backends.openmp backends.opt_einsum backends.quantized compiler cpu cuda cuda._utils
+backends.nnpack backends.openmp backends.opt_einsum backends.quantized compiler cpu cpu.amp
+cpu.amp.autocast_mode cpu.amp.grad_scaler cuda cuda._utils
 cuda.amp cuda.amp.autocast_mode cuda.amp.grad_scaler cuda.graphs cuda.memory cuda.nccl cuda.nvtx
 cuda.profiler cuda.random cuda.streams distributed distributed.algorithms distributed.algorithms.join
 distributed.constants distributed.device_mesh distributed.distributed_c10d distributed.utils distributions
@@ -61,9 +62,6 @@ ELSEWHERE = {
     "accelerator.graphs": "accelerator",
     "accelerator.memory": "accelerator",
     "autograd.profiler_util": "profiler.events",
-    "cpu.amp": "amp",
-    "cpu.amp.autocast_mode": "amp.autocast_mode",
-    "cpu.amp.grad_scaler": "amp.grad_scaler",
     "cuda.sparse": "cuda",
     "jit._async": "jit",
     "jit._freeze": "jit",

@@ -15,6 +15,8 @@ from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
+from .absent import explain
+
 # Special names that load the module. The import system reads `__spec__` of a module in sys.modules, and
 # `__path__` of the parent of a module that it loads.
 _LOADING = ("__spec__", "__path__", "__dict__", "__all__", "__doc__", "__getattr__", "__version__")
@@ -79,6 +81,7 @@ class _WaitingLoader(Loader):
             if is_waiting(module):  # the code may have given its module another class
                 module.__class__ = ModuleType
             _finder.modules.pop(name, None)
+            explain(module, "torch." + name.partition(".")[2])
         finally:
             del _finder.loading[name]
 

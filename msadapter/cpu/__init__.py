@@ -1,6 +1,6 @@
 """torch.cpu: the CPU as a device, on which all work is synchronous."""
 
-from ..amp import autocast as _autocast
+from . import amp
 
 __all__ = [
     "Event",
@@ -105,13 +105,3 @@ def current_device() -> str:
 
 def set_device(device) -> None:
     """Does nothing, because there is only one device."""
-
-
-class amp:
-    """The namespace torch.cpu.amp."""
-
-    class autocast(_autocast):
-        """Same as torch.amp.autocast('cpu', ...)."""
-
-        def __init__(self, enabled=True, dtype=None, cache_enabled=True):
-            super().__init__("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)

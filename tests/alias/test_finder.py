@@ -1,21 +1,22 @@
 """Tests of the alias with a small package that is made here. They do not need MindSpore."""
 
-import importlib.util
+import importlib
 import shutil
 import subprocess
 import sys
 import tomllib
+import types
 from pathlib import Path
 
 import pytest
 
 FINDER = Path(__file__).resolve().parents[2] / "msadapter" / "alias" / "finder.py"
 SHIM = FINDER.parent / "shim"
-_SPEC = importlib.util.spec_from_file_location("alias_alone", FINDER.with_name("__init__.py"))
-_ALIAS = importlib.util.module_from_spec(_SPEC)
-sys.modules[_SPEC.name] = _ALIAS  # the files of the package import one another
-_SPEC.loader.exec_module(_ALIAS)
-FINDER_MODULE = sys.modules["alias_alone.finder"]
+# The alias in a package that has nothing else, so that MindSpore is not needed.
+_ALONE = sys.modules["alias_alone"] = types.ModuleType("alias_alone")
+_ALONE.__path__ = [str(FINDER.parents[1])]
+FINDER_MODULE = importlib.import_module("alias_alone.alias.finder")
+_ALIAS = sys.modules["alias_alone.alias"]
 
 
 @pytest.fixture
@@ -29,6 +30,8 @@ def toy(tmp_path: Path) -> Path:
         "utils/__init__.py": "",
         "utils/checkpoint.py": "from . import helper\nfrom .. import LOADED\nLOADED.append('checkpoint')\n",
         "utils/helper.py": "",
+        "_host/__init__.py": "",
+        "_host/troubleshooting.py": (FINDER.parents[1] / "_host" / "troubleshooting.py").read_text(),
         "broken.py": "import a_module_that_is_not_there\n",
         "distributed/__init__.py": "",
         "distributed/run.py": "import sys\nfrom . import __name__ as parent\nprint('run', __name__, parent, sys.argv[1:])\n",
@@ -39,7 +42,7 @@ def toy(tmp_path: Path) -> Path:
         path.write_text(text)
     alias = package / "alias"
     alias.mkdir()
-    for name in ("__init__.py", "finder.py", "submodules.py", "waiting.py"):
+    for name in ("__init__.py", "absent.py", "absent_names.json", "finder.py", "submodules.py", "waiting.py"):
         (alias / name).write_text((FINDER.parent / name).read_text())
     shutil.copytree(SHIM / "torch.dist-info", alias / "shim" / "torch.dist-info")
     shutil.copytree(SHIM.parent / "older", alias / "older")
@@ -128,7 +131,7 @@ def test_install_twice_is_install_once_and_uninstall_takes_it_away(toy: Path) ->
 import msadapter, sys
 length = len(sys.meta_path)
 msadapter.install(); msadapter.install()
-assert len(sys.meta_path) == length + 1
+assert len(sys.meta_path) == length + 2  # the first and the last
 import torch.nn
 msadapter.uninstall(); msadapter.uninstall()
 assert len(sys.meta_path) == length

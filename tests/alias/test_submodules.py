@@ -54,6 +54,21 @@ for name, module in before.items():
 """)
 
 
+def test_modules_with_another_name_here_are_attributes_of_their_parents():
+    python("""
+import importlib, sys
+import torch
+from msadapter.alias.submodules import ELSEWHERE
+for name in ELSEWHERE:
+    space = {}
+    exec(f"import torch.{name} as found", space)
+    # torch.nn.parallel.data_parallel is the function, in PyTorch too
+    assert space["found"] is sys.modules["torch." + name] or callable(space["found"]), name
+    parent, _, last = name.rpartition(".")
+    exec(f"from torch{'.' * bool(parent)}{parent} import {last}", space)
+""")
+
+
 def test_absent_submodules_do_not_import():
     python(f"""
 import importlib

@@ -1,6 +1,6 @@
 """Writes docs/coverage.md: which public names of torch are supported, and on which MindSpore operators they run.
 
-    python -m tests.contract.coverage            write the page
+    python -m tests.contract.coverage            write the page, and the list of absent names that error messages use
     python -m tests.contract.coverage --check    exit code 1 if the page is not what would be written
 
 Two parts of the page are written by hand: the reasons in docs/coverage_reasons.json, and the measured rates and differences
@@ -16,6 +16,7 @@ import ast
 import dis
 import functools
 import importlib
+import importlib.util
 import json
 import re
 import sys
@@ -26,6 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from msadapter._host import native
+from msadapter.alias import absent
+from msadapter.alias.submodules import ELSEWHERE
 from msadapter.ops import declarations
 from msadapter.tensor import Tensor
 
@@ -42,6 +45,8 @@ OUTCOMES = (
     "refused",
 )  # of samples on the simulated NPU, from the best to the worst
 PAGE = ROOT / "docs" / "coverage.md"
+MODULES = ROOT / "tests" / "golden" / "module_tree.json"  # the modules of PyTorch
+ABSENT_MODULES = ROOT / "tests" / "alias" / "absent_modules.json"  # reasons for those that are absent
 _MISSING = object()
 
 
@@ -268,6 +273,44 @@ def names() -> list[Name]:
     return rows
 
 
+def absent_names(rows: list[Name]) -> str:
+    """Return the text of absent.LIST: the public names and the modules of PyTorch that msadapter does not have, by reason."""
+    recorded = json.loads(MODULES.read_text(encoding="utf-8"))
+    given = json.loads(ABSENT_MODULES.read_text(encoding="utf-8"))
+    reasons = {module: reason for reason, modules in given.items() for module in modules}
+    absent: dict[str, list[str]] = {}
+    for row in rows:
+        if row.status == "not supported":
+            absent.setdefault(row.reason, []).append(f"{row.namespace}.{row.name}")
+    for module in sorted(name for part in recorded["cases"].values() for name in part):
+        if not _has_module(module):
+            absent.setdefault(_module_reason(module, reasons), []).append(module)
+    return (
+        json.dumps({reason: sorted(set(names)) for reason, names in sorted(absent.items())}, indent=0) + "\n"
+    )
+
+
+def _has_module(name: str) -> bool:
+    below = name.partition(".")[2]
+    try:
+        return importlib.util.find_spec(f"{PACKAGE.name}.{ELSEWHERE.get(below, below)}") is not None
+    except ModuleNotFoundError:  # the parent does not exist either, or is no package
+        return False
+    except ValueError:  # a module that is made at run time, such as torch.ops
+        return True
+
+
+def _module_reason(module: str, reasons: dict[str, str]) -> str:
+    """Return the reason that is given for a module, or for the nearest module above or the first below it."""
+    above = module
+    while above.count("."):
+        if above in reasons:
+            return reasons[above]
+        above = above.rpartition(".")[0]
+    below = [reason for name, reason in reasons.items() if name.startswith(f"{module}.")]
+    return below[0] if below else _reason_of(f"{module}.x", _reasons()) or "not written yet"
+
+
 # ---- the page
 def _table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:
     header = list(header)
@@ -372,9 +415,9 @@ def _simulated_words(how: str) -> list[str]:
     ]
 
 
-def page() -> str:
+def page(rows: list[Name]) -> str:
     """Return the text of docs/coverage.md."""
-    rows, table = names(), operators()
+    table = operators()
     simulated = json.loads(ON_ASCEND.read_text(encoding="utf-8"))
     on_ascend = _on_ascend(simulated["operators"])
     version = json.loads(SURFACE.read_text(encoding="utf-8"))["torch"].partition("+")[0]
@@ -382,7 +425,8 @@ def page() -> str:
         "# What is supported",
         "",
         "Written by `python -m tests.contract.coverage`; a test checks that it is up to date. The lists have every public name of",
-        f"PyTorch {version}, including names that were added after 2.7, the version whose API msadapter provides.",
+        f"PyTorch {version}, the version whose API msadapter provides by default. With `MSADAPTER_TORCH_VERSION=2.7` all of them",
+        "are there too, and programs are told version 2.7.1.",
         "",
         "- *Supported*: msadapter has the name, and its code refuses no arguments that PyTorch accepts. Its results are checked",
         "  by the tests and by PyTorch's own operator samples.",
@@ -422,18 +466,19 @@ def main(arguments: list[str] | None = None) -> int:
         "--check", action="store_true", help="write nothing; check that the page is up to date"
     )
     args = parser.parse_args(arguments)
-    text = page()
-    if args.check:
-        same = PAGE.exists() and PAGE.read_text(encoding="utf-8") == text
-        print(
-            "docs/coverage.md is up to date"
-            if same
-            else "docs/coverage.md is out of date; run python -m tests.contract.coverage"
-        )
-        return 0 if same else 1
-    PAGE.write_text(text, encoding="utf-8")
-    print(f"{PAGE.relative_to(ROOT)}: {text.count(chr(10))} lines")
-    return 0
+    rows = names()
+    stale = 0
+    for path, text in ((PAGE, page(rows)), (absent.LIST, absent_names(rows))):
+        shown = path.relative_to(ROOT)
+        if not args.check:
+            path.write_text(text, encoding="utf-8")
+            print(f"{shown}: {text.count(chr(10))} lines")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            stale = 1
+            print(f"{shown} is out of date; run python -m tests.contract.coverage")
+        else:
+            print(f"{shown} is up to date")
+    return stale
 
 
 if __name__ == "__main__":

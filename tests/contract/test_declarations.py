@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import msadapter
+from msadapter.alias import absent
 from msadapter.ops import declarations, t
 from msadapter.ops._declare import declaration_of
 from tests.contract import coverage
@@ -115,9 +116,9 @@ def test_order_of_positional_arguments_is_torchs() -> None:
 
 
 def test_coverage_page_is_up_to_date() -> None:
-    assert coverage.PAGE.read_text(encoding="utf-8") == coverage.page(), (
-        "run python -m tests.contract.coverage"
-    )
+    rows = coverage.names()
+    for path, text in ((coverage.PAGE, coverage.page(rows)), (absent.LIST, coverage.absent_names(rows))):
+        assert path.read_text(encoding="utf-8") == text, "run python -m tests.contract.coverage"
 
 
 def test_coverage_counts_what_is_there() -> None:

@@ -187,6 +187,7 @@ BY_NAME = {
     "_host.runtime": "MindSpore's modules",
     "_process": "the module of a device, which is in the same layer",
     "_serialization.names": "what a file names",
+    "alias.absent": "a module that has another name here than in PyTorch",
     "alias.finder": "the module that an alias stands for",
     "alias.waiting": "a module at its first use",
     "autograd": "torch.autograd.torch, which PyTorch has too",

@@ -57,6 +57,7 @@ SUITES = {
     "jit": _suite("jit.jit_cases"),
     "logging": _suite("logs.logging_cases"),
     "masked": _suite("masked.masked_cases"),
+    "module_tree": _suite("golden.make_module_tree"),
     "modules": _suite("golden.make_modules"),
     "monitor": _suite("monitor.monitor_cases"),
     "nn_cases": _suite("nn.cases", seed=11, packed=True),

@@ -1,0 +1,94 @@
+"""What is said when a program uses a name or a module of PyTorch that msadapter does not have."""
+
+import json
+
+import pytest
+
+from msadapter.alias import absent
+from tests.alias.test_submodules import python
+
+NAMES = {
+    name: reason
+    for reason, names in json.loads(absent.LIST.read_text(encoding="utf-8")).items()
+    for name in names
+}
+
+
+def test_an_attribute_is_named_as_in_pytorch():
+    python("""
+import torch
+for holder, name in ((torch.jit, "foo"), (torch.nn, "foo"), (torch.distributions, "foo"), (torch, "foo"), (torch.autograd, "foo")):
+    try:
+        getattr(holder, name)
+    except AttributeError as error:
+        own = holder.__name__.replace("msadapter", "torch")
+        assert str(error) == f"module {own!r} has no attribute 'foo'", error
+        assert error.name == "foo"
+    else:
+        raise AssertionError(holder)
+    assert not hasattr(holder, name) and getattr(holder, name, 3) == 3
+""")
+
+
+def test_an_attribute_that_pytorch_has_comes_with_the_reason():
+    python("""
+import torch
+for holder, name in ((torch, "cudnn_convolution"), (torch.nn, "LinearCrossEntropyLoss"), (torch.masked, "nothing_yet")):
+    assert not hasattr(holder, name)
+    try:
+        getattr(holder, name)
+    except AttributeError as error:
+        text = str(error)
+    assert ("docs/coverage.md" in text and "PyTorch has it" in text) == (name != "nothing_yet"), text
+""")
+
+
+@pytest.mark.parametrize(
+    "name", ["torch.distributed.rpc", "torch.package", "torch._inductor.codegen", "torch.nested.deeper"]
+)
+def test_a_module_that_pytorch_has_comes_with_the_reason(name):
+    python(f"""
+import importlib, importlib.util
+import torch
+try:
+    importlib.import_module({name!r})
+except ModuleNotFoundError as error:
+    assert error.name.startswith("torch.") and {name!r}.startswith(error.name), error.name
+    assert "docs/coverage.md" in str(error) and "PyTorch has it" in str(error), error
+else:
+    raise AssertionError("it is here")
+if {name!r}.count(".") == 1:
+    assert importlib.util.find_spec({name!r}) is None
+""")
+
+
+def test_a_module_that_pytorch_does_not_have_either():
+    python("""
+import torch
+try:
+    import torch.no_such_module
+except ModuleNotFoundError as error:
+    assert str(error) == "No module named 'torch.no_such_module'", error
+""")
+
+
+def test_the_list_is_read_at_the_first_error_only():
+    python("""
+import sys
+import torch
+import torch.nn.functional
+from msadapter.alias import absent
+assert absent._listed.cache_info().misses == 0
+hasattr(torch, "nested")
+assert absent._listed.cache_info().misses == 1
+""")
+
+
+def test_nothing_of_the_list_is_here():
+    """A name that is written later must leave the list."""
+    import msadapter
+
+    for name in NAMES:
+        holder, _, last = name.rpartition(".")
+        if holder == "torch":
+            assert not hasattr(msadapter, last), name
