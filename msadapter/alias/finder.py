@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from importlib.abc import Loader
-from importlib.machinery import ModuleSpec
+from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
@@ -188,7 +188,13 @@ def install() -> None:
     _refuse_foreign(aliases)
     for name in _modules_of(aliases):
         del sys.modules[name]
-    _finder = AliasFinder(aliases, {"torch": TORCH_VERSION, "torch_npu": TORCH_VERSION})
+    if os.environ.get("MSADAPTER_DEVICE", "").partition(":")[0].lower() == "cpu":
+        # Libraries take torch_npu for a sign that there is an NPU.
+        del aliases["torch_npu"]
+        _hide_in_shim("torch_npu")
+    _finder = AliasFinder(
+        aliases, {name: TORCH_VERSION for name in ("torch", "torch_npu") if name in aliases}
+    )
     sys.meta_path.insert(0, _finder)
     sys.meta_path.append(_absent)
 
@@ -240,6 +246,24 @@ def show_submodules() -> None:
             )
     for name, own_name in ELSEWHERE.items():
         sys.modules[f"torch.{name}"] = wait_for(f"{package}.{own_name}")
+
+
+class _ShimFinder(FileFinder):
+    """Finds what is in the folder `shim`, except for some names."""
+
+    hidden: frozenset[str] = frozenset()
+
+    def find_spec(self, fullname: str, target: ModuleType | None = None) -> ModuleSpec | None:
+        return None if fullname in self.hidden else super().find_spec(fullname, target)
+
+
+def _hide_in_shim(*names: str) -> None:
+    """Let Python find no modules of these names in the folder `shim`, if the folder is on the search path."""
+    for entry in sys.path:
+        if entry and Path(entry).resolve() == SHIM:
+            finder = _ShimFinder(entry, (SourceFileLoader, SOURCE_SUFFIXES))
+            finder.hidden = frozenset(names)
+            sys.path_importer_cache[entry] = finder
 
 
 def metadata_text(name: str, version: str) -> str:

@@ -92,3 +92,39 @@ def test_nothing_of_the_list_is_here():
         holder, _, last = name.rpartition(".")
         if holder == "torch":
             assert not hasattr(msadapter, last), name
+
+
+@pytest.mark.parametrize("start", ["import torch", "import msadapter; msadapter.install()"])
+def test_torch_npu_is_hidden_from_programs_for_the_cpu(start):
+    program = f"""
+import importlib, importlib.metadata, importlib.util, os, sys
+os.environ["MSADAPTER_DEVICE"] = DEVICE
+{start}
+hidden = DEVICE.lower().startswith("cpu")
+assert (importlib.util.find_spec("torch_npu") is None) == hidden
+try:
+    importlib.metadata.version("torch_npu")
+    importlib.import_module("torch_npu")
+    found = True
+except ModuleNotFoundError:
+    found = False
+assert found != hidden
+assert hidden == ("torch_npu" not in sys.modules) and importlib.metadata.version("torch")
+"""
+    for device in ("cpu", "CPU:0", "npu"):
+        python(
+            program.replace("DEVICE", repr(device)).replace("MSADAPTER_" + repr(device), "MSADAPTER_DEVICE")
+        )
+
+
+def test_torch_npu_alone_is_not_imported_for_the_cpu():
+    python("""
+import os
+os.environ["MSADAPTER_DEVICE"] = "cpu"
+try:
+    import torch_npu
+except ModuleNotFoundError as error:
+    assert error.name == "torch_npu"
+else:
+    raise AssertionError("it is here")
+""")
