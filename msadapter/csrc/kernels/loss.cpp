@@ -126,7 +126,7 @@ void cross_entropy(Call &c) {
       if constexpr (!std::is_same_v<T, C>)
         if (smoothing == C(0)) {  // log_softmax and then nll_loss, each rounded like the single operator
           const C sum = convert<C>(convert<T>(rows::exp_sum(v, k, top))), log = convert<C>(convert<T>(std::log(sum)));
-          for (int64_t i = 0; i < k; ++i) pl[r * k + i] = convert<T>(v[i] - top - log);
+          rows::store(pl + r * k, buffer.get(), k, [=](int64_t i) { return v[i] - top - log; });
           loss[r] = t[r] == ignore ? C(0) : -convert<C>(pl[r * k + t[r]]) * weight_of(w, t[r], ignore);
           continue;
         }

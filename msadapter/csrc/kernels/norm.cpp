@@ -55,14 +55,15 @@ void forward_rows(const Shape &s, const T *x, const compute_t<T> *w, const compu
       if (!Rms) mean[r] = m;
       rstd[r] = scale;
       T *o = y + r * n;
+      C *sums = buffer;
       if (w && b)
-        for (int64_t i = 0; i < n; ++i) o[i] = convert<T>((v[i] - m) * scale * w[i] + b[i]);
+        rows::store(o, sums, n, [=](int64_t i) { return (v[i] - m) * scale * w[i] + b[i]; });
       else if (w)
-        for (int64_t i = 0; i < n; ++i) o[i] = convert<T>((v[i] - m) * scale * w[i]);
+        rows::store(o, sums, n, [=](int64_t i) { return (v[i] - m) * scale * w[i]; });
       else if (b)
-        for (int64_t i = 0; i < n; ++i) o[i] = convert<T>((v[i] - m) * scale + b[i]);
+        rows::store(o, sums, n, [=](int64_t i) { return (v[i] - m) * scale + b[i]; });
       else
-        for (int64_t i = 0; i < n; ++i) o[i] = convert<T>((v[i] - m) * scale);
+        rows::store(o, sums, n, [=](int64_t i) { return (v[i] - m) * scale; });
     }
   });
 }
@@ -78,16 +79,17 @@ void input_grad_rows(const Shape &s, const T *dy, const T *x, const compute_t<T>
     for (int64_t r = begin; r < end; ++r) {
       const C m = Rms ? C(0) : mean[r], scale = rstd[r];
       C *xhat = xs, *g = gs;
+      const C *v = rows::widen<T>(x + r * n, xhat, n), *d = rows::widen<T>(dy + r * n, g, n);
       for (int64_t i = 0; i < n; ++i) {
-        xhat[i] = (convert<C>(x[r * n + i]) - m) * scale;
-        g[i] = convert<C>(dy[r * n + i]);
+        xhat[i] = (v[i] - m) * scale;
+        g[i] = d[i];
       }
       if (w)
         for (int64_t i = 0; i < n; ++i) g[i] *= w[i];
       const C a = Rms ? C(0) : rows::sum<C>(n, [=](int64_t i) { return g[i]; }) / static_cast<C>(n);
       const C b = rows::sum<C>(n, [=](int64_t i) { return g[i] * xhat[i]; }) / static_cast<C>(n);
       T *o = dx + r * n;
-      for (int64_t i = 0; i < n; ++i) o[i] = convert<T>((g[i] - a - xhat[i] * b) * scale);
+      rows::store(o, g, n, [=](int64_t i) { return (g[i] - a - xhat[i] * b) * scale; });
     }
   });
 }

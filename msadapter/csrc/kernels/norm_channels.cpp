@@ -34,6 +34,18 @@ C channel_sum(const Image &im, int64_t channel, F f) {
   return total;
 }
 
+// The sum of f(value of x) over all samples and the pixels of a plane. `buffer` is for 16-bit values of one plane.
+template <class T, class F>
+compute_t<T> value_sum(const Image &im, int64_t channel, const T *x, compute_t<T> *buffer, F f) {
+  using C = compute_t<T>;
+  C total = 0;
+  for (int64_t i = 0; i < im.n; ++i) {
+    const C *v = rows::widen<T>(x + (i * im.channels + channel) * im.spatial, buffer, im.spatial);
+    total += rows::sum<C>(im.spatial, [=](int64_t j) { return f(v[j]); });
+  }
+  return total;
+}
+
 template <class C>
 void update_running(const Tensor &running, const C *fresh, int64_t n, double momentum, double factor) {
   MSA_SWITCH_FLOAT(
@@ -69,13 +81,11 @@ void batch_norm(Call &c) {
   const double count = static_cast<double>(im.n * im.spatial);
   if (training) {
     parallel_for(im.channels, rows::grain_for(im.n * im.spatial), [&](int64_t begin, int64_t end) {
+      rows::Buffer<C> buffer(std::is_same_v<T, C> ? 0 : im.spatial);
       for (int64_t ch = begin; ch < end; ++ch) {
-        const C m = channel_sum<C>(im, ch, [=](int64_t i) { return convert<C>(px[i]); }) / static_cast<C>(count);
+        const C m = value_sum(im, ch, px, buffer.get(), [](C v) { return v; }) / static_cast<C>(count);
         mean[ch] = rounded(m, kept);
-        const C squares = channel_sum<C>(im, ch, [=](int64_t i) {
-          const C d = convert<C>(px[i]) - m;
-          return d * d;
-        });
+        const C squares = value_sum(im, ch, px, buffer.get(), [m](C v) { return (v - m) * (v - m); });
         var[ch] = rounded(rounded(squares, kept) / static_cast<C>(count), kept);
         saved_mean.data()[ch] = m;
         saved_rstd.data()[ch] = C(1) / std::sqrt(var[ch] + static_cast<C>(eps));
@@ -96,12 +106,14 @@ void batch_norm(Call &c) {
   const C *w = rows::parameter<C>(c, 1), *b = rows::parameter<C>(c, 2);
   T *py = y.template ptr<T>();
   parallel_for(im.n * im.channels, rows::grain_for(im.spatial), [&](int64_t begin, int64_t end) {
+    rows::Buffer<C> buffer(std::is_same_v<T, C> ? 0 : im.spatial);
     for (int64_t r = begin; r < end; ++r) {
       const int64_t ch = r % im.channels;
       const C scale = rstd[ch] * (w ? w[ch] : C(1)), m = mean[ch], shift = b ? b[ch] : C(0);
       const T *from = px + r * im.spatial;
       T *to = py + r * im.spatial;
-      for (int64_t i = 0; i < im.spatial; ++i) to[i] = convert<T>((convert<C>(from[i]) - m) * scale + shift);
+      const C *v = rows::widen<T>(from, buffer, im.spatial);
+      rows::store(to, buffer.get(), im.spatial, [=](int64_t i) { return (v[i] - m) * scale + shift; });
     }
   });
   y.finish();

@@ -1,11 +1,8 @@
 // The loop of all element-wise kernels: see pointwise.h.
 #include "category.h"
 #include "from_bool.h"
+#include "half_blocks.h"
 #include "pointwise.h"
-
-#ifdef __F16C__
-#include <immintrin.h>
-#endif
 
 namespace msa {
 namespace {
@@ -41,26 +38,6 @@ void scatter(char *dst, const char *src, int64_t step, int64_t n) {
   }
 }
 
-#ifdef __F16C__
-void gather_half(char *dst, const char *src, int64_t n) {
-  float *o = reinterpret_cast<float *>(dst);
-  const Half *p = reinterpret_cast<const Half *>(src);
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    _mm256_storeu_ps(o + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(p + i))));
-  for (; i < n; ++i) o[i] = p[i];
-}
-void scatter_half(char *dst, const char *src, int64_t n) {
-  Half *o = reinterpret_cast<Half *>(dst);
-  const float *p = reinterpret_cast<const float *>(src);
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    _mm_storeu_si128(reinterpret_cast<__m128i *>(o + i),
-                     _mm256_cvtps_ph(_mm256_loadu_ps(p + i), _MM_FROUND_TO_NEAREST_INT));
-  for (; i < n; ++i) o[i] = Half(p[i]);
-}
-#endif
-
 // The conversions between element types and compute types: all types from and to int64, float and double, and complex
 // types from and to each other.
 template <class C>
@@ -88,9 +65,8 @@ void load(char *dst, DType compute, const char *src, DType from, int64_t step, i
     MSA_SWITCH_BYTES(from, (gather<T, T>(dst, src, step, n)));
     return;
   }
-#ifdef __F16C__
-  if (compute == DType::F32 && from == DType::F16 && step == 2) return gather_half(dst, src, n);
-#endif
+  if (compute == DType::F32 && from == DType::F16 && step == sizeof(Half))
+    return widen_half(reinterpret_cast<float *>(dst), reinterpret_cast<const Half *>(src), n);
   switch (compute) {
     case DType::F32: return load_as<float>(dst, src, step, n, from);
     case DType::F64: return load_as<double>(dst, src, step, n, from);
@@ -106,9 +82,8 @@ void store(char *dst, DType to, const char *src, DType compute, int64_t step, in
     MSA_SWITCH_BYTES(to, (scatter<T, T>(dst, src, step, n)));
     return;
   }
-#ifdef __F16C__
-  if (compute == DType::F32 && to == DType::F16 && step == 2) return scatter_half(dst, src, n);
-#endif
+  if (compute == DType::F32 && to == DType::F16 && step == sizeof(Half))
+    return narrow_half(reinterpret_cast<Half *>(dst), reinterpret_cast<const float *>(src), n);
   switch (compute) {
     case DType::F32: return store_as<float>(dst, src, step, n, to);
     case DType::F64: return store_as<double>(dst, src, step, n, to);

@@ -3,13 +3,14 @@
 // A reduction consists of a load, which converts a block of elements to the accumulator type Acc, and a step, which
 // combines two values of this type. The load is a function pointer, so that the loops are compiled once for each Acc
 // and not for each element type. Short runs of elements are accumulated in Acc, in several vectors. The results of the
-// runs are accumulated in Wide, which is double for float, so that float sums are at least as accurate as pairwise
-// sums. The work is divided by sizes only, so the result does not depend on the number of threads.
+// runs are accumulated in Wide, which is double for float and c128 for c64, so that float sums are at least as accurate
+// as pairwise sums. The work is divided by sizes only, so the result does not depend on the number of threads.
 #pragma once
 #include <cmath>
 #include <limits>
 #include <utility>
 
+#include "half_blocks.h"
 #include "loops.h"
 #include "wrapping.h"
 
@@ -87,6 +88,10 @@ template <>
 struct wide_type<float> {
   using type = double;
 };
+template <>
+struct wide_type<c64> {
+  using type = c128;
+};
 template <class A>
 using wide_t = typename wide_type<A>::type;
 
@@ -94,15 +99,6 @@ using wide_t = typename wide_type<A>::type;
 template <class Acc>
 using Load = void (*)(Acc *dst, const char *src, int64_t step, int64_t n);
 
-template <class In, class Acc, class F>
-void load_run(Acc *__restrict dst, const char *src, int64_t step, int64_t n) {
-  const F f;
-  const In *p = reinterpret_cast<const In *>(src);
-  if (step == sizeof(In))
-    for (int64_t i = 0; i < n; ++i) dst[i] = f(element<In>(p + i));
-  else
-    for (int64_t i = 0; i < n; ++i) dst[i] = f(element<In>(src + i * step));
-}
 template <class A>
 struct ConvertTo {
   template <class T>
@@ -111,8 +107,20 @@ struct ConvertTo {
   }
 };
 
+template <class In, class Acc, class F>
+void load_run(Acc *__restrict dst, const char *src, int64_t step, int64_t n) {
+  const F f;
+  const In *p = reinterpret_cast<const In *>(src);
+  if constexpr (std::is_same_v<In, Half> && std::is_same_v<F, ConvertTo<float>>)
+    if (step == sizeof(Half)) return widen_half(dst, p, n);
+  if (step == sizeof(In))
+    for (int64_t i = 0; i < n; ++i) dst[i] = f(element<In>(p + i));
+  else
+    for (int64_t i = 0; i < n; ++i) dst[i] = f(element<In>(src + i * step));
+}
 // Reduces `in` to `out`, which is contiguous and has the kept dims in their order. It is compiled for float, double and
-// int64 with every step, and for c128 with sums and products. `load` is null if the elements have the type Acc.
+// int64 with every step, for c128 with sums and products, and for c64 with sums. `load` is null if the elements have
+// the type Acc.
 template <class Acc, class Step>
 void reduce_core(const Tensor &in, const std::vector<bool> &mask, wide_t<Acc> *out, Acc identity, Load<Acc> load);
 

@@ -16,16 +16,27 @@ constexpr int kVector = 64, kVectors = 4;
 constexpr int kVector = 32, kVectors = 8;  // the compiler splits vectors that are wider than this
 #endif
 
+template <class Acc>
+struct part_of {
+  using type = Acc;
+};
+template <class R>
+struct part_of<std::complex<R>> {
+  using type = R;
+};
+
 // Reduces p[0..n) with kVectors independent vectors.
 template <class Acc, class Step>
 Acc fold_contiguous(const Acc *p, int64_t n, Acc identity) {
   const Step step;
   int64_t i = 0;
   Acc a = identity;
-  if constexpr (std::is_arithmetic_v<Acc>) {
-    typedef Acc Loose __attribute__((vector_size(kVector), aligned(alignof(Acc)), may_alias));
-    typedef Acc Vector __attribute__((vector_size(kVector)));
-    constexpr int L = kVector / sizeof(Acc), kStep = L * kVectors;
+  // A complex sum has its real and its imaginary parts in alternating lanes.
+  if constexpr (std::is_arithmetic_v<Acc> || (is_complex_v<Acc> && std::is_same_v<Step, SumStep>)) {
+    using Part = typename part_of<Acc>::type;
+    typedef Part Loose __attribute__((vector_size(kVector), aligned(alignof(Part)), may_alias));
+    typedef Part Vector __attribute__((vector_size(kVector)));
+    constexpr int kParts = sizeof(Acc) / sizeof(Part), L = kVector / sizeof(Part), kStep = L / kParts * kVectors;
     if (n >= kStep) {
       const Loose *v = reinterpret_cast<const Loose *>(p);
       Vector acc[kVectors];
@@ -41,11 +52,11 @@ Acc fold_contiguous(const Acc *p, int64_t n, Acc identity) {
       }
       for (int w = kVectors / 2; w > 0; w /= 2)
         for (int k = 0; k < w; ++k) step(acc[k], acc[k + w]);
-      Acc lane[L];
+      Part lane[L];
       std::memcpy(lane, &acc[0], sizeof lane);
-      for (int w = L / 2; w > 0; w /= 2)
+      for (int w = L / 2; w >= kParts; w /= 2)
         for (int l = 0; l < w; ++l) step(lane[l], lane[l + w]);
-      a = lane[0];
+      std::memcpy(&a, lane, sizeof a);
     }
   }
   for (; i < n; ++i) step(a, p[i]);
@@ -285,6 +296,7 @@ void reduce_core(const Tensor &in, const std::vector<bool> &mask, wide_t<Acc> *o
 MSA_CORE(float, SumStep)
 MSA_CORE(double, SumStep)
 MSA_CORE(int64_t, SumStep)
+MSA_CORE(c64, SumStep)
 MSA_CORE(c128, SumStep)
 MSA_CORE(float, ProdStep)
 MSA_CORE(double, ProdStep)

@@ -52,8 +52,13 @@ void add_up(Call &c, const Tensor &in, DType dt, const std::vector<bool> &mask, 
   const bool widening =
       (dt == D::F32 && is_floating(in.dtype) && in.dtype != D::F64) || (dt == D::I64 && is_integral(in.dtype));
   const Tensor x = in.dtype == dt || widening ? in : c.cast(in, dt);
+  if (x.dtype == D::C64) {
+    if constexpr (std::is_same_v<Step, SumStep>)
+      if (plain) return fold_into<c64, Step>(c, x, o, mask, nullptr, divide);
+    return fold_into<c128, Step>(c, x, o, mask, load_run<c64, c128, F<c128>>, divide);
+  }
   if (is_complex(dt))
-    return fold_into<c128, Step>(c, c.cast(x, D::C128), o, mask, load_run<c128, c128, F<c128>>, divide);
+    return fold_into<c128, Step>(c, x, o, mask, plain ? nullptr : load_run<c128, c128, F<c128>>, divide);
   if (is_integral(dt)) {
     if (x.dtype == D::Bool) return fold_into<int64_t, Step>(c, x, o, mask, load_run<bool, int64_t, F<int64_t>>, 1);
     if (x.dtype == D::I32) return fold_into<int64_t, Step>(c, x, o, mask, load_run<int32_t, int64_t, F<int64_t>>, 1);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "half_blocks.h"
 #include "loops.h"
 #include "vec_math.h"
 
@@ -81,8 +82,23 @@ inline const compute_t<T> *widen(const T *row, [[maybe_unused]] compute_t<T> *bu
   if constexpr (std::is_same_v<T, compute_t<T>>)
     return row;
   else {
-    for (int64_t i = 0; i < n; ++i) buffer[i] = row[i];
+    if constexpr (std::is_same_v<T, Half>)
+      widen_half(buffer, row, n);
+    else
+      for (int64_t i = 0; i < n; ++i) buffer[i] = row[i];
     return buffer;
+  }
+}
+
+// to[i] = f(i), computed in the compute type. `buffer` has n elements if the row has another type.
+template <class T, class F>
+inline void store(T *to, [[maybe_unused]] compute_t<T> *buffer, int64_t n, F f) {
+  if constexpr (std::is_same_v<T, Half>) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) buffer[i] = f(i);  // f may read the same element of the buffer
+    narrow_half(to, buffer, n);
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = convert<T>(f(i));
   }
 }
 

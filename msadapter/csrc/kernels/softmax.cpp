@@ -17,7 +17,7 @@ void row(const T *x, T *y, int64_t n, compute_t<T> *buffer) {
     const C total = convert<C>(convert<T>(rows::exp_sum(v, n, top)));
     const C shift = convert<C>(convert<T>(std::log(total)));
     // the largest element first: a sum of both would lose the logarithm's digits beside a large element
-    for (int64_t i = 0; i < n; ++i) y[i] = convert<T>(v[i] - top - shift);
+    rows::store(y, buffer, n, [=](int64_t i) { return v[i] - top - shift; });
   } else {
     C *e;
     if constexpr (std::is_same_v<T, C>)
@@ -25,7 +25,7 @@ void row(const T *x, T *y, int64_t n, compute_t<T> *buffer) {
     else
       e = buffer;
     const C scale = C(1) / rows::exp_sum(v, e, n, top);
-    for (int64_t i = 0; i < n; ++i) y[i] = convert<T>(e[i] * scale);
+    rows::store(y, buffer, n, [=](int64_t i) { return e[i] * scale; });
   }
 }
 
