@@ -1,5 +1,6 @@
 // Copies between any two element types, layouts and broadcast shapes.
 #include "from_bool.h"
+#include "half_blocks.h"
 #include "loops.h"
 
 namespace msa {
@@ -40,11 +41,11 @@ void through(const Tensor &dst, const Tensor &src) {
 
 // ---- Copies between tensors whose contiguous dims differ. They are made in tiles of one cache line in both
 // directions, so that every cache line is read and written once.
-typedef uint32_t Four __attribute__((vector_size(16)));
-typedef uint32_t LooseFour __attribute__((vector_size(16), aligned(4), may_alias));
-
 // to[j * to_step + i] = from[i * from_step + j] for i and j below 4.
-inline void transpose4(uint32_t *to, int64_t to_step, const uint32_t *from, int64_t from_step) {
+template <class T>
+inline void transpose4(T *to, int64_t to_step, const T *from, int64_t from_step) {
+  typedef T Four __attribute__((vector_size(4 * sizeof(T))));
+  typedef T LooseFour __attribute__((vector_size(4 * sizeof(T)), aligned(alignof(T)), may_alias));
   Four r[4];
   for (int i = 0; i < 4; ++i) r[i] = *reinterpret_cast<const LooseFour *>(from + i * from_step);
   const Four a = __builtin_shuffle(r[0], r[1], Four{0, 4, 1, 5}), b = __builtin_shuffle(r[0], r[1], Four{2, 6, 3, 7});
@@ -56,26 +57,50 @@ inline void transpose4(uint32_t *to, int64_t to_step, const uint32_t *from, int6
   *reinterpret_cast<LooseFour *>(to + 3 * to_step) = __builtin_shuffle(b, d, high);
 }
 
-template <class T>
-void transpose_tile(T *to, int64_t to_step, const T *from, int64_t from_step, int64_t rows, int64_t columns) {
-  if constexpr (sizeof(T) == 4) {
-    if (rows % 4 == 0 && columns % 4 == 0) {
-      for (int64_t i = 0; i < rows; i += 4)
-        for (int64_t j = 0; j < columns; j += 4)
-          transpose4(reinterpret_cast<uint32_t *>(to + j * to_step + i), to_step,
-                     reinterpret_cast<const uint32_t *>(from + i * from_step + j), from_step);
-      return;
-    }
+// to[j][i] = from[i][j] for a tile of kTile rows and columns.
+template <class T, int kTile>
+void transpose_tile(T *__restrict to, const T *from) {
+  if constexpr (sizeof(T) > 1 && sizeof(T) <= 8) {
+    for (int i = 0; i < kTile; i += 4)
+      for (int j = 0; j < kTile; j += 4) transpose4(to + j * kTile + i, kTile, from + i * kTile + j, kTile);
+  } else {
+    for (int j = 0; j < kTile; ++j)
+      for (int i = 0; i < kTile; ++i) to[j * kTile + i] = from[i * kTile + j];
+  }
+}
+
+// to[j * to_step + i] = from[i * from_step + j]. A whole tile goes through buffers, so that every cache line of the
+// tensors is touched once: the lines of one tile are often in the same set of the cache, which cannot keep them all.
+template <class T, int kTile>
+void copy_tile(T *to, int64_t to_step, const T *from, int64_t from_step, int64_t rows, int64_t columns) {
+  if (rows == kTile && columns == kTile) {
+    alignas(64) T read[kTile * kTile], turned[kTile * kTile];
+    for (int i = 0; i < kTile; ++i) std::memcpy(read + i * kTile, from + i * from_step, sizeof(T) * kTile);
+    transpose_tile<T, kTile>(turned, read);
+    for (int j = 0; j < kTile; ++j) std::memcpy(to + j * to_step, turned + j * kTile, sizeof(T) * kTile);
+    return;
   }
   for (int64_t j = 0; j < columns; ++j)
     for (int64_t i = 0; i < rows; ++i) to[j * to_step + i] = from[i * from_step + j];
 }
 
+// Turns the dims round along which the elements of the source have decreasing addresses.
+void make_source_ascend(Tensor &dst, Tensor &src) {
+  for (int d = 0; d < src.ndim; ++d) {
+    if (src.strides[d] >= 0) continue;
+    for (Tensor *t : {&dst, &src}) {
+      t->data = t->ptr<char>() + (t->sizes[d] - 1) * t->strides[d] * item_size(t->dtype);
+      t->strides[d] = -t->strides[d];
+    }
+  }
+}
+
 // Copies if one dim is contiguous in the destination and another one in the source. Returns false otherwise.
 template <class T>
-bool copy_transposed(const Tensor &dst, const Tensor &src) {
-  constexpr int64_t kTile = 64 / sizeof(T);
+bool copy_transposed(Tensor dst, Tensor src) {
+  constexpr int kTile = 64 / sizeof(T);
   if (dst.numel < 4 * kTile * kTile || !dst.same_shape(src)) return false;
+  make_source_ascend(dst, src);
   int in = -1, out = -1;
   for (int d = 0; d < dst.ndim; ++d) {
     if (dst.sizes[d] == 1) continue;
@@ -96,13 +121,62 @@ bool copy_transposed(const Tensor &dst, const Tensor &src) {
         to += i * dst.strides[d];
         from += i * src.strides[d];
       }
-      const int64_t i = t % row_tiles * kTile, n = std::min(kTile, rows - i);
+      const int64_t i = t % row_tiles * kTile, n = std::min<int64_t>(kTile, rows - i);
       for (int64_t j = 0; j < columns; j += kTile)
-        transpose_tile(dst.ptr<T>() + to + j * to_step + i, to_step, src.ptr<T>() + from + i * from_step + j, from_step,
-                       n, std::min(kTile, columns - j));
+        copy_tile<T, kTile>(dst.ptr<T>() + to + j * to_step + i, to_step, src.ptr<T>() + from + i * from_step + j,
+                            from_step, n, std::min<int64_t>(kTile, columns - j));
     }
   });
   return true;
+}
+
+// One run of elements that keep their type. Single elements and decreasing addresses have loops of their own, which the
+// compiler vectorises.
+template <class T>
+void move_run(char *to, const char *from, int64_t to_step, int64_t from_step, int64_t n) {
+  constexpr int64_t kSize = sizeof(T);
+  T *__restrict o = reinterpret_cast<T *>(to);
+  const T *p = reinterpret_cast<const T *>(from);
+  if (to_step == kSize && from_step == kSize) {
+    std::memmove(to, from, n * kSize);
+  } else if (to_step == kSize && from_step == 0) {
+    std::fill_n(o, n, *p);
+  } else if (to_step == kSize && from_step == -kSize) {
+    for (int64_t i = 0; i < n; ++i) o[i] = p[-i];
+  } else {
+    for (int64_t i = 0; i < n; ++i)
+      *reinterpret_cast<T *>(to + i * to_step) = *reinterpret_cast<const T *>(from + i * from_step);
+  }
+}
+template <class T>
+void move(const Tensor &dst, const Tensor &src) {
+  if (copy_transposed<T>(dst, src)) return;
+  const Dims shape = dst.shape();
+  Loop<2>(shape, {dst, expand(src, shape)}).run([](char **p, const int64_t *s, int64_t n) {
+    move_run<T>(p[0], p[1], s[0], s[1], n);
+  });
+}
+
+// Between float16 and float, with the processor's conversions for contiguous runs.
+void widen_halves(const Tensor &dst, const Tensor &src) {
+  const Dims shape = dst.shape();
+  Loop<2>(shape, {dst, expand(src, shape)}).run([](char **p, const int64_t *s, int64_t n) {
+    if (s[0] == sizeof(float) && s[1] == sizeof(Half))
+      widen_half(reinterpret_cast<float *>(p[0]), reinterpret_cast<const Half *>(p[1]), n);
+    else
+      for (int64_t i = 0; i < n; ++i)
+        *reinterpret_cast<float *>(p[0] + i * s[0]) = *reinterpret_cast<const Half *>(p[1] + i * s[1]);
+  });
+}
+void narrow_halves(const Tensor &dst, const Tensor &src) {
+  const Dims shape = dst.shape();
+  Loop<2>(shape, {dst, expand(src, shape)}).run([](char **p, const int64_t *s, int64_t n) {
+    if (s[0] == sizeof(Half) && s[1] == sizeof(float))
+      narrow_half(reinterpret_cast<Half *>(p[0]), reinterpret_cast<const float *>(p[1]), n);
+    else
+      for (int64_t i = 0; i < n; ++i)
+        *reinterpret_cast<Half *>(p[0] + i * s[0]) = Half(*reinterpret_cast<const float *>(p[1] + i * s[1]));
+  });
 }
 
 constexpr int pair(DType a, DType b) { return static_cast<int>(a) * 32 + static_cast<int>(b); }
@@ -119,17 +193,15 @@ void copy_into(const Tensor &dst, const Tensor &src) {
       });
       return;
     }
-    MSA_SWITCH_BYTES(dst.dtype, ({
-                       if (!copy_transposed<T>(dst, src)) map1<T, T>(dst, src, [](T v) { return v; });
-                     }));
+    MSA_SWITCH_BYTES(dst.dtype, (move<T>(dst, src)));
     return;
   }
   using D = DType;
   switch (pair(dst.dtype, src.dtype)) {
     case pair(D::F32, D::BF16): return direct<float, BFloat16>(dst, src);
     case pair(D::BF16, D::F32): return direct<BFloat16, float>(dst, src);
-    case pair(D::F32, D::F16): return direct<float, Half>(dst, src);
-    case pair(D::F16, D::F32): return direct<Half, float>(dst, src);
+    case pair(D::F32, D::F16): return widen_halves(dst, src);
+    case pair(D::F16, D::F32): return narrow_halves(dst, src);
     case pair(D::F32, D::F64): return direct<float, double>(dst, src);
     case pair(D::F64, D::F32): return direct<double, float>(dst, src);
     case pair(D::F32, D::I64): return direct<float, int64_t>(dst, src);

@@ -138,10 +138,20 @@ float floor_divide16(float a, float b) {
   return div - f > 0.5f ? f + 1 : f;
 }
 
+// Single complex numbers are divided in double, where no product overflows. Infinities, NaN and zero divisors take
+// std::complex's way.
+inline c64 complex_quotient(c64 x, c64 y) {
+  const double a = x.real(), b = x.imag(), c = y.real(), d = y.imag(), square = c * c + d * d;
+  if (!(square > 0 && square < INFINITY && std::abs(a) + std::abs(b) < INFINITY)) return x / y;
+  return c64(static_cast<float>((a * c + b * d) / square), static_cast<float>((b * c - a * d) / square));
+}
+
 void true_divide(Call &c) {
   Two p = operands(c, true);
   if (is_integral(p.dtype)) p.dtype = DType::F32;
   Tensor o = out2(c, p.dtype, p);
+  if (p.dtype == DType::C64)
+    return binary<c64, c64, c64>(o, p.a, p.b, [](c64 x, c64 y) { return complex_quotient(x, y); });
   MSA_COMPUTE_FLOAT_COMPLEX(p.dtype, "div_true_cpu", (binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return x / y; })));
 }
 // o = whole(a, b) for integers and for what vec::fmod() does not serve, and part(a, b, remainder) elsewhere.
@@ -289,6 +299,11 @@ MSA_POINTWISE_KERNEL(Abs) {  // complex -> real
     Tensor o = c.out_pointwise(0, real_of(a.dtype), {&a});
     MSA_COMPUTE_COMPLEX(a.dtype, "abs_cpu", (unary<T::value_type, T>(o, a, [](T x) { return std::abs(x); })));
     return;
+  }
+  if (a.dtype == DType::F16 || a.dtype == DType::BF16) {  // the same numbers without the bit of the sign
+    Tensor bits = a, o = c.out_pointwise(0, a.dtype, {&a});
+    bits.dtype = o.dtype = DType::U16;
+    return unary<uint16_t, uint16_t>(o, bits, [](uint16_t x) { return static_cast<uint16_t>(x & 0x7FFF); });
   }
   MSA_UNARY_BODY(REAL, "abs_cpu", absolute(x));
 }

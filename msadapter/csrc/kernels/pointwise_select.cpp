@@ -95,26 +95,38 @@ MSA_KERNEL_ALIAS(InplaceMaskedFillScalar, MaskedFill)
 MSA_KERNEL_ALIAS(InplaceMaskedFillTensor, MaskedFill)
 
 // ---- limits. The result is NaN if any operand is. If min is above max, the result is max.
+namespace {
+// Limits by one number each, where `lower` and `upper` tell which of them there are.
+template <class T>
+void clamp_between(const Tensor &o, const Tensor &a, bool lower, T lo, bool upper, T hi) {
+  if (lower && lo != lo)
+    unary<T, T>(o, a, [lo](T) { return lo; });
+  else if (upper && hi != hi)
+    unary<T, T>(o, a, [hi](T) { return hi; });
+  else if (lower && upper)
+    unary<T, T>(o, a, [lo, hi](T x) {
+      const T y = x < lo ? lo : x;
+      return y > hi ? hi : y;
+    });
+  else if (lower)
+    unary<T, T>(o, a, [lo](T x) { return x < lo ? lo : x; });
+  else
+    unary<T, T>(o, a, [hi](T x) { return x > hi ? hi : x; });
+}
+// The value of a tensor of one element, converted to T.
+template <class T>
+T only_value(Call &c, const Tensor &t) {
+  return *static_cast<const T *>(c.cast(t, dtype_of<T>::value).data);
+}
+}  // namespace
+
 MSA_POINTWISE_KERNEL(ClampScalar) {  // input, min?, max?
   const Tensor &a = c.in(0);
   check(c.has(1) || c.has(2), "torch.clamp: At least one of 'min' or 'max' must not be None");
   Tensor o = c.out_pointwise(0, a.dtype, {&a});
   MSA_COMPUTE_REAL_BOOL(a.dtype, "clamp_scalar_cpu", {
     const bool lower = c.has(1), upper = c.has(2);
-    const T lo = lower ? c.scalar(1).to<T>() : T(0), hi = upper ? c.scalar(2).to<T>() : T(0);
-    if (lower && lo != lo)
-      unary<T, T>(o, a, [lo](T) { return lo; });
-    else if (upper && hi != hi)
-      unary<T, T>(o, a, [hi](T) { return hi; });
-    else if (lower && upper)
-      unary<T, T>(o, a, [lo, hi](T x) {
-        const T y = x < lo ? lo : x;
-        return y > hi ? hi : y;
-      });
-    else if (lower)
-      unary<T, T>(o, a, [lo](T x) { return x < lo ? lo : x; });
-    else
-      unary<T, T>(o, a, [hi](T x) { return x > hi ? hi : x; });
+    clamp_between<T>(o, a, lower, lower ? c.scalar(1).to<T>() : T(0), upper, upper ? c.scalar(2).to<T>() : T(0));
   });
 }
 MSA_KERNEL_ALIAS(ClampMin, ClampScalar)
@@ -126,8 +138,11 @@ MSA_POINTWISE_KERNEL(ClampTensor) {  // input, min?, max? (tensors)
   const Tensor &lo = c.has(1) ? c.in(1) : c.in(2), &hi = c.has(2) ? c.in(2) : c.in(1);
   Tensor o = c.out_pointwise(0, a.dtype, {&a, &lo, &hi});
   const bool lower = c.has(1), upper = c.has(2);
+  const bool numbers = lo.numel == 1 && hi.numel == 1 && a.numel == o.numel && !shape_only();
   MSA_COMPUTE_REAL_BOOL(a.dtype, "clamp_tensor_impl", {
-    if (lower && upper)
+    if (numbers)
+      clamp_between<T>(o, a, lower, lower ? only_value<T>(c, lo) : T(0), upper, upper ? only_value<T>(c, hi) : T(0));
+    else if (lower && upper)
       ternary<T, T, T, T>(o, a, lo, hi, [](T x, T l, T h) {
         const T y = l != l ? l : larger(x, l);
         return h != h ? h : smaller(y, h);

@@ -1,0 +1,162 @@
+"""Kernels that work in tiles, blocks or vectors, with sizes around their borders, against numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import msadapter as torch
+import msadapter.nn.functional as F
+
+SHAPES = [(1, 1), (7, 9), (16, 16), (17, 33), (64, 64), (65, 130), (3, 40, 50)]
+KINDS = ["bool", "uint8", "int16", "float16", "float32", "float64", "complex64", "complex128"]
+LENGTHS = [1, 7, 16, 33, 300, 2049, 70_000]
+
+
+def values(shape, kind, seed=3):
+    numbers = np.random.default_rng(seed).integers(-9, 9, shape)
+    return numbers.astype(np.int8).view(np.uint8) if kind == "uint8" else numbers.astype(kind)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_copies_with_turned_dims(shape, kind):
+    x = values(shape, kind)
+    ours = torch.from_numpy(x)
+    last, turned = (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2), ours.transpose(-1, -2)
+    np.testing.assert_array_equal(turned.contiguous().numpy(), x.transpose(last))
+    np.testing.assert_array_equal(ours.flip(-1).numpy(), x[..., ::-1])
+    np.testing.assert_array_equal(ours.flip(list(range(x.ndim))).numpy(), np.flip(x))
+    np.testing.assert_array_equal(
+        torch.rot90(ours, 3, [-2, -1]).contiguous().numpy(), np.rot90(x, 3, (-2, -1))
+    )
+    into = torch.zeros(x.transpose(last).shape, dtype=ours.dtype).transpose(-1, -2)
+    into.flip(-1).copy_(ours)
+    np.testing.assert_array_equal(into.copy_(ours).numpy(), x)
+    np.testing.assert_array_equal(
+        ours[..., :1].expand(shape).contiguous().numpy(), np.broadcast_to(x[..., :1], shape)
+    )
+    np.testing.assert_array_equal(torch.full_like(turned, 1).numpy(), np.ones_like(x.transpose(last)))
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_float16_conversions_of_runs(length):
+    random = np.random.default_rng(length)
+    x = random.integers(0, 2**16, length, dtype=np.uint16).view(np.float16)
+    wide = (random.standard_normal(length) * 10.0 ** random.integers(-9, 6, length)).astype(np.float32)
+    for step in (1, 3):
+        np.testing.assert_array_equal(
+            torch.from_numpy(x)[::step].float().numpy(), x[::step].astype(np.float32)
+        )
+        with np.errstate(over="ignore"):
+            expected = wide[::step].astype(np.float16)
+        np.testing.assert_array_equal(torch.from_numpy(wide)[::step].half().numpy(), expected)
+    np.testing.assert_array_equal(torch.from_numpy(x).abs().numpy(), np.abs(x))
+    np.testing.assert_array_equal(torch.from_numpy(x).isinf().numpy(), np.isinf(x))
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64", "int64"])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_limits_by_numbers_and_by_tensors_of_one_element(length, kind):
+    x = values((length,), kind)
+    if kind != "int64":
+        x[::5] = np.nan
+    ours = torch.from_numpy(x)
+    expected = np.minimum(np.maximum(x, np.asarray(-2, kind)), np.asarray(4, kind))
+    limits = torch.tensor([-2], dtype=ours.dtype), torch.tensor(4, dtype=ours.dtype)
+    for result in (ours.clamp(-2, 4), ours.clamp(*limits), torch.clamp(ours.clone(), *limits)):
+        np.testing.assert_array_equal(result.numpy(), expected)
+    assert (ours.clamp(4, -2) == -2).sum() == np.isfinite(x.astype("float64")).sum()
+    if kind != "int64":
+        assert ours.clamp(float("nan"), 1).isnan().all()
+
+
+@pytest.mark.parametrize("size", LENGTHS)
+@pytest.mark.parametrize("kind", ["complex64", "complex128"])
+def test_complex_sums_are_as_accurate_as_real_ones(size, kind):
+    random = np.random.default_rng(size)
+    x = (random.standard_normal((2, size)) + 1j * random.standard_normal((2, size))).astype(kind)
+    exact, unit = x.astype(np.clongdouble), np.finfo(kind).eps * np.abs(x).sum()
+    ours = torch.from_numpy(x)
+    for result, expected in (
+        (ours.sum(), exact.sum()),
+        (ours.sum(1), exact.sum(1)),
+        (ours.sum(0), exact.sum(0)),
+        (ours[:, ::2].sum(), exact[:, ::2].sum()),
+        (ours.t().mean() * x.size, exact.sum()),
+    ):
+        assert np.abs(result.numpy() - expected).max() <= 2 * unit
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        [2**62, -(2**62), 0, 1, -1, 2**63 - 1, -(2**63), 5, 5],
+        [2**62 + 5, 2**62 + 3, 2**62 + 9, 2**62 + 3],
+        [0, 2**32 - 1, 2**32, 7],
+        [-3, 2**32 - 4, 7, -3],
+    ],
+)
+@pytest.mark.parametrize("repeats", [1, 500])
+def test_sorted_integers_of_narrow_and_of_wide_ranges(numbers, repeats):
+    x = np.random.default_rng(1).permutation(np.array(numbers * repeats, np.int64))
+    ours = torch.from_numpy(x)
+    for descending in (False, True):
+        result, order = torch.sort(ours, stable=True, descending=descending)
+        expected = np.argsort(-x.astype(object) if descending else x, kind="stable")
+        np.testing.assert_array_equal(order.numpy(), expected)
+        np.testing.assert_array_equal(result.numpy(), x[expected])
+    assert torch.topk(ours, 2)[0].tolist() == sorted(x.tolist())[:-3:-1]
+    found = torch.unique(ours, return_inverse=True, return_counts=True)
+    for part, expected in zip(found, np.unique(x, return_inverse=True, return_counts=True), strict=True):
+        np.testing.assert_array_equal(part.numpy(), expected)
+    runs = torch.unique_consecutive(ours, return_inverse=True, return_counts=True)
+    np.testing.assert_array_equal(runs[0][runs[1]].numpy(), x)
+    np.testing.assert_array_equal(torch.repeat_interleave(runs[0], runs[2]).numpy(), x)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "int64"])
+@pytest.mark.parametrize("shape", [(1, 5), (3, 7), (4, 300), (9, 131)])
+def test_running_extremes(shape, kind):
+    x = values(shape, kind)
+    if kind != "int64":
+        x[0, 3] = x[-1, 1] = np.nan
+    for dim in (0, 1):
+        for ours, numpy_form in ((torch.cummax, np.maximum), (torch.cummin, np.minimum)):
+            top, where = ours(torch.from_numpy(x), dim)
+            np.testing.assert_array_equal(top.numpy(), numpy_form.accumulate(x, dim))
+            # the last position that has the extreme
+            place = np.arange(x.shape[dim]).reshape((-1, 1) if dim == 0 else (1, -1))
+            at_extreme = (x == top.numpy()) | (np.isnan(x.astype("float64")))
+            last = np.maximum.accumulate(np.where(at_extreme, place, -1), dim)
+            np.testing.assert_array_equal(where.numpy(), last)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("edges", [7, [-2.0, -1.5, 0, 0.1, 0.2, 3], [1.0, 1, 1, 2]])
+def test_histograms_of_equal_and_of_other_bins(edges, kind):
+    x = np.random.default_rng(2).standard_normal(3000).astype(kind)
+    x[:8] = [1, 1, 2, 0.1, 3, -2, 0, 5]
+    bins = torch.tensor(edges, dtype=getattr(torch, kind)) if isinstance(edges, list) else edges
+    counts, found = torch.histogram(torch.from_numpy(x), bins)
+    expected, _ = np.histogram(x.astype(np.float64), found.numpy().astype(np.float64))
+    np.testing.assert_array_equal(counts.numpy(), expected)
+    weighted = torch.histogram(torch.from_numpy(x), bins, weight=torch.ones(3000, dtype=counts.dtype))[0]
+    np.testing.assert_array_equal(weighted.numpy(), expected)
+
+
+@pytest.mark.parametrize("size", [(4, 63), (5, 64), (1, 130)])
+def test_bilinear_samples_at_pixels_and_outside(size):
+    random = np.random.default_rng(4)
+    image = torch.from_numpy(random.standard_normal((2, 3, 6, 5)).astype(np.float32))
+    image[0, 0, 0, 0] = float("inf")  # a pixel that is not used must not count
+    row, column = random.integers(-1, 7, (2, *size)), random.integers(-1, 6, (2, *size))
+    grid = torch.from_numpy(np.stack([column / 2 - 1, row / 2.5 - 1], -1).astype(np.float32))
+    result = F.grid_sample(image, grid, align_corners=True).numpy()
+    within = (row >= 0) & (row < 6) & (column >= 0) & (column < 5)
+    for n in range(2):
+        pixels = image.numpy()[n][:, row[n].clip(0, 5), column[n].clip(0, 4)]
+        usable = within[n] & ((row[n] > 1) | (column[n] > 1))  # beside the infinite pixel, 0 * inf is NaN
+        np.testing.assert_allclose(result[n][:, usable], pixels[:, usable], atol=2e-6)
+        outside = (row[n] < 0) | (row[n] >= 6) | (column[n] < 0) | (column[n] >= 5)
+        np.testing.assert_allclose(result[n][1:, outside], 0, atol=2e-5)
