@@ -36,16 +36,23 @@ void index_load(const IndexPlan &p, const Tensor &x, const Tensor &o) {
       x.dtype, ({
         T *dst = o.ptr<T>();
         parallel_for(p.outer.numel * p.count, std::max<int64_t>(1, kGrain / inner), [&](int64_t b, int64_t e) {
-          int64_t block = -1, base = 0;
-          for (int64_t i = b; i < e; ++i) {
-            if (i / p.count != block) base = p.outer.offset(block = i / p.count);
-            const char *s = src + base + p.offsets[i % p.count];
-            T *d = dst + i * inner;
-            if (inner == 1)
-              *d = *reinterpret_cast<const T *>(s);
-            else if (rest.n == 0)
-              std::memcpy(d, s, run * sizeof(T));
-            else {
+          for (int64_t i = b; i < e;) {  // one outer position after the other
+            const int64_t first = i % p.count, n = std::min(p.count - first, e - i);
+            const char *from = src + p.outer.offset(i / p.count);
+            const int64_t *offsets = p.offsets + first;
+            T *to = dst + i * inner;
+            i += n;
+            if (inner == 1) {
+              for (int64_t k = 0; k < n; ++k) to[k] = *reinterpret_cast<const T *>(from + offsets[k]);
+              continue;
+            }
+            for (int64_t k = 0; k < n; ++k) {
+              const char *s = from + offsets[k];
+              T *d = to + k * inner;
+              if (rest.n == 0) {
+                std::memcpy(d, s, run * sizeof(T));
+                continue;
+              }
               int64_t position = 0;
               auto copy = [&](int64_t offset, int64_t at) { std::memcpy(d + at, s + offset, run * sizeof(T)); };
               inner_runs(rest, 0, &position, 0, run, copy);
@@ -71,6 +78,15 @@ void row(char *dst, int64_t dst_step, const char *src, int64_t src_step, int64_t
     for (int64_t i = 0; i < n; ++i)
       f(*reinterpret_cast<T *>(dst + i * dst_step), *reinterpret_cast<const T *>(src + i * src_step));
   }
+}
+// The same for single elements: dst + offsets[i] receives source i.
+using Points = void (*)(char *dst, const int64_t *offsets, const char *src, int64_t src_step, int64_t n);
+
+template <class T, class F>
+void points(char *dst, const int64_t *offsets, const char *src, int64_t src_step, int64_t n) {
+  const F f;
+  for (int64_t i = 0; i < n; ++i)
+    f(*reinterpret_cast<T *>(dst + offsets[i]), *reinterpret_cast<const T *>(src + i * src_step));
 }
 struct Assign {
   template <class T>
@@ -109,14 +125,22 @@ struct Extreme {
   }
 };
 
-Row row_of(DType dtype, Combine how) {
-  Row r = nullptr;
+struct Loops {
+  Row row;
+  Points points;
+};
+template <class T, class F>
+constexpr Loops loops() {
+  return {row<T, F>, points<T, F>};
+}
+Loops loops_of(DType dtype, Combine how) {
+  Loops r{};
   switch (how) {
-    case Combine::kAssign: MSA_SWITCH_BYTES(dtype, (r = row<T, Assign>)); break;
-    case Combine::kAdd: MSA_SWITCH_ALL(dtype, "index_put", (r = row<T, Add>)); break;
-    case Combine::kMul: MSA_SWITCH_ALL(dtype, "index_reduce", (r = row<T, Mul>)); break;
-    case Combine::kMax: MSA_SWITCH_ALL(dtype, "index_reduce", (r = row<T, Extreme<true>>)); break;
-    case Combine::kMin: MSA_SWITCH_ALL(dtype, "index_reduce", (r = row<T, Extreme<false>>)); break;
+    case Combine::kAssign: MSA_SWITCH_BYTES(dtype, (r = loops<T, Assign>())); break;
+    case Combine::kAdd: MSA_SWITCH_ALL(dtype, "index_put", (r = loops<T, Add>())); break;
+    case Combine::kMul: MSA_SWITCH_ALL(dtype, "index_reduce", (r = loops<T, Mul>())); break;
+    case Combine::kMax: MSA_SWITCH_ALL(dtype, "index_reduce", (r = loops<T, Extreme<true>>())); break;
+    case Combine::kMin: MSA_SWITCH_ALL(dtype, "index_reduce", (r = loops<T, Extreme<false>>())); break;
   }
   return r;
 }
@@ -128,19 +152,21 @@ Row row_of(DType dtype, Combine how) {
 void index_store(const IndexPlan &p, const Tensor &dest, const void *values, bool broadcast, Combine how) {
   const int64_t inner = p.inner.numel, outer = p.outer.numel, item = item_size(dest.dtype);
   if (dest.numel == 0 || p.count == 0 || inner == 0 || outer == 0) return;
-  const Row combine = row_of(dest.dtype, how);
+  const Loops combine = loops_of(dest.dtype, how);
   char *base = static_cast<char *>(dest.data);
   const char *source = static_cast<const char *>(values);
   const int64_t step = broadcast ? 0 : item;
   auto rows = [&](int64_t o, int64_t j0, int64_t j1) {
     const int64_t at = p.outer.offset(o);
+    if (inner == 1) return combine.points(base + at, p.offsets, source + o * p.count * step, step, p.count);
     for (int64_t b = 0; b < p.count; ++b) {
       const char *v = broadcast ? source : source + ((o * p.count + b) * inner + j0) * item;
       char *d = base + at + p.offsets[b];
       if (p.inner.n <= 1)
-        combine(d + (p.inner.n ? j0 * p.inner.stride[0] : 0), p.inner.n ? p.inner.stride[0] : item, v, step, j1 - j0);
+        combine.row(d + (p.inner.n ? j0 * p.inner.stride[0] : 0), p.inner.n ? p.inner.stride[0] : item, v, step,
+                    j1 - j0);
       else
-        for (int64_t j = j0; j < j1; ++j) combine(d + p.inner.offset(j), item, v + (j - j0) * step, item, 1);
+        for (int64_t j = j0; j < j1; ++j) combine.row(d + p.inner.offset(j), item, v + (j - j0) * step, item, 1);
     }
   };
   if (outer >= num_threads() || inner < 128)

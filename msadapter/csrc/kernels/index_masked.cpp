@@ -135,10 +135,11 @@ MSA_POINTWISE_KERNEL(Put) {  // input, index, source, accumulate
         c.in(2).numel, ", index.numel() = ", c.in(1).numel);
   const Tensor index = c.contiguous(c.in(1)), s = c.contiguous(c.in(2));
   const Tensor o = changed_copy(c, x);
-  const bool accumulate = c.flag(3);
+  const bool accumulate = c.flag(3), dense = o.contiguous();
   MSA_SWITCH_ALL(x.dtype, "put_", ({
                    for (int64_t i = 0; i < index.numel; ++i) {
-                     T &d = o.ptr<T>()[element_offset(o, wrapped_flat(index.ptr<int64_t>()[i], o.numel))];
+                     const int64_t k = wrapped_flat(index.ptr<int64_t>()[i], o.numel);
+                     T &d = o.ptr<T>()[dense ? k : element_offset(o, k)];
                      const T v = s.ptr<T>()[i];
                      d = accumulate ? T(compute_t<T>(d) + compute_t<T>(v)) : v;
                    }

@@ -103,6 +103,57 @@ void scan(Call &c, const char *op, Step step) {  // input, dim, dtype
 MSA_KERNEL(CumsumExt) { scan(c, "cumsum_out_cpu", SumStep()); }
 MSA_KERNEL(Cumprod) { scan(c, "cumprod_out_cpu", ProdStep()); }
 
+// The last of the largest (or smallest) elements so far, and its position. Once an element is NaN, the last NaN is.
+template <bool kMax, class T>
+void take_extreme(T *best, int64_t *where, T v, int64_t i) {
+  const compute_t<T> a = v, b = *best;
+  const bool take = (a != a) | (kMax ? a >= b : a <= b);
+  *best = take ? v : *best;
+  *where = take ? i : *where;
+}
+
+// Rows of contiguous elements, four at a time, as in running_rows().
+template <bool kMax, class T>
+void extreme_rows(const T *p, T *q, int64_t *k, const Lines &l) {
+  constexpr int R = 4;
+  parallel_for((l.outer + R - 1) / R, std::max<int64_t>(1, kGrain / (l.n * R)), [&](int64_t begin, int64_t end) {
+    for (int64_t g = begin; g < end; ++g) {
+      const int64_t first = g * R, rows = std::min<int64_t>(R, l.outer - first), from = first * l.n;
+      T best[R];
+      int64_t where[R] = {};
+      for (int64_t r = 0; r < rows; ++r) best[r] = element<T>(p + from + r * l.n);
+      auto step = [&](int64_t r, int64_t i) {
+        const int64_t at = from + r * l.n + i;
+        take_extreme<kMax, T>(best + r, where + r, element<T>(p + at), i);
+        q[at] = best[r];
+        k[at] = where[r];
+      };
+      for (int64_t i = 0; i < l.n; ++i)
+        if (rows == R)
+          for (int r = 0; r < R; ++r) step(r, i);
+        else
+          for (int64_t r = 0; r < rows; ++r) step(r, i);
+    }
+  });
+}
+
+template <bool kMax, class T>
+void extreme_columns(const T *p, T *q, int64_t *k, const Lines &l) {
+  each_tile(l, [&](int64_t first, int64_t w) {
+    T best[kTile];
+    int64_t where[kTile];
+    for (int64_t j = 0; j < w; ++j) best[j] = element<T>(p + first + j), where[j] = 0;
+    for (int64_t i = 0; i < l.n; ++i) {
+      const int64_t at = first + i * l.inner;
+      for (int64_t j = 0; j < w; ++j) {
+        take_extreme<kMax, T>(best + j, where + j, element<T>(p + at + j), i);
+        q[at + j] = best[j];
+        k[at + j] = where[j];
+      }
+    }
+  });
+}
+
 template <bool kMax>
 void running_extreme(Call &c) {  // input, dim -> values, indices
   const Tensor &x = c.in(0);
@@ -112,26 +163,8 @@ void running_extreme(Call &c) {  // input, dim -> values, indices
   const Tensor v = c.contiguous(x);
   const Lines l = lines_of(v, dim);
   MSA_SWITCH_REAL_BOOL(x.dtype, kMax ? "cummax_cpu" : "cummin_cpu", ({
-                         const T *p = v.ptr<T>();
-                         T *q = o.ptr<T>();
-                         int64_t *k = at_out.ptr<int64_t>();
-                         each_tile(l, [&](int64_t first, int64_t w) {
-                           for (int64_t j = 0; j < w; ++j) {
-                             T best = p[first + j];
-                             int64_t where = 0;
-                             for (int64_t i = 0; i < l.n; ++i) {
-                               const int64_t at = first + i * l.inner + j;
-                               const compute_t<T> a = p[at];
-                               const compute_t<T> b = best;
-                               if (a != a || (b == b && (kMax ? a >= b : a <= b))) {
-                                 best = p[at];
-                                 where = i;
-                               }
-                               q[at] = best;
-                               k[at] = where;
-                             }
-                           }
-                         });
+                         const auto f = l.inner == 1 ? extreme_rows<kMax, T> : extreme_columns<kMax, T>;
+                         f(v.ptr<T>(), o.ptr<T>(), at_out.ptr<int64_t>(), l);
                        }));
 }
 MSA_KERNEL(Cummax) { running_extreme<true>(c); }

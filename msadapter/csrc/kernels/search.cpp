@@ -122,27 +122,50 @@ MSA_KERNEL(BincountExt) {
                    }));
 }
 
+// The last of the bins whose left edge is at most v, for v in [edges[0], edges[bins]]. Most often the edges have equal
+// distances, and the bin or one beside it is where this would put v. Other edges are searched.
+int64_t bin_among(const double *edges, int64_t bins, double scale, double v) {
+  const int64_t guess = std::clamp<int64_t>(static_cast<int64_t>((v - edges[0]) * scale), 0, bins - 1);
+  for (int64_t k = std::max<int64_t>(guess - 1, 0); k < std::min(guess + 2, bins); ++k)
+    if (edges[k] <= v && v < edges[k + 1]) return k;
+  return std::min<int64_t>(std::upper_bound(edges, edges + bins + 1, v) - edges - 1, bins - 1);
+}
+
+template <class T>
+void count_among_edges(const Tensor &x, const double *edges, int64_t bins, const double *weight, double *count) {
+  const T *p = x.ptr<T>();
+  const double width = edges[bins] - edges[0], scale = width > 0 ? static_cast<double>(bins) / width : 0;
+  std::vector<int64_t> whole(bins, 0);
+  for (int64_t i = 0; i < x.numel; ++i) {
+    const double v = static_cast<double>(p[i]);
+    if (!(v >= edges[0] && v <= edges[bins])) continue;
+    const int64_t k = bin_among(edges, bins, scale, v);
+    if (weight)
+      count[k] += weight[i];
+    else
+      ++whole[k];
+  }
+  if (!weight) std::copy(whole.begin(), whole.end(), count);
+}
+
 // histogram: input, edges (sorted, bins + 1 of them), weight? -> counts in the type of the input
 MSA_KERNEL(HistogramEdges) {
-  const Tensor &x = c.in(0);
-  const Tensor v = c.cast(x, DType::F64), edges = c.cast(c.in(1), DType::F64),
+  const Tensor x = c.contiguous(c.in(0)), edges = c.cast(c.in(1), DType::F64),
                w = c.has(2) ? c.cast(c.in(2), DType::F64) : Tensor();
   const int64_t bins = edges.numel - 1;
   Tensor o = c.out(0, x.dtype, Dims{bins});
+  if (shape_only()) return;
   std::vector<double> count(bins, 0.0);
-  const double *e = edges.ptr<double>();
-  for (int64_t i = 0; i < v.numel; ++i) {
-    const double a = v.ptr<double>()[i];
-    if (!(a >= e[0] && a <= e[bins])) continue;
-    const int64_t k = std::min<int64_t>(std::upper_bound(e, e + bins + 1, a) - e - 1, bins - 1);
-    count[k] += w.data ? w.ptr<double>()[i] : 1.0;
-  }
+  MSA_SWITCH_REAL(
+      x.dtype, "histogram_cpu",
+      (count_among_edges<T>(x, edges.ptr<double>(), bins, w.data ? w.ptr<double>() : nullptr, count.data())));
   copy_into(o, contiguous_tensor(count.data(), DType::F64, {bins}));
 }
 
 // ---- unique
 struct Groups {
-  std::vector<int64_t> first, inverse, counts;  // `first` has the position of one element of each group
+  int64_t *first = nullptr, size = 0;  // the position of one element of each of the groups
+  std::vector<int64_t> inverse, counts;
 };
 
 // Results 1 (inverse) and 2 (counts). They are empty if not asked for.
@@ -153,19 +176,26 @@ void emit_groups(Call &c, const Groups &g, bool inverse, const Dims &inverse_sha
   if (counts) std::copy(g.counts.begin(), g.counts.end(), n.ptr<int64_t>());
 }
 
-// Groups neighbours that are equal, in the given order. same(a, b) compares the elements at two positions.
-template <class Same>
-Groups group(const std::vector<int64_t> &order, Same same) {
+// Groups neighbours that are equal, among n elements in the given order. order(i) is the position of element i, and
+// same(a, b) compares the elements at two positions. The inverse is made if it is asked for. No branch depends on the
+// values, which the processor could not predict.
+template <class Order, class Same>
+Groups group(Call &c, int64_t n, bool inverse, bool counts, Order order, Same same) {
   Groups g;
-  g.inverse.resize(order.size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (i == 0 || !same(order[i - 1], order[i])) {
-      g.first.push_back(order[i]);
-      g.counts.push_back(0);
-    }
-    ++g.counts.back();
-    g.inverse[order[i]] = static_cast<int64_t>(g.first.size()) - 1;
+  g.first = c.scratch_of<int64_t>(n + 1);
+  int64_t *begin = counts ? c.scratch_of<int64_t>(n + 1) : nullptr;
+  if (inverse) g.inverse.resize(n);
+  int64_t k = 0;  // groups so far
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t at = order(i);
+    const bool fresh = i == 0 || !same(order(i - 1), at);
+    g.first[k] = at;  // written again by the next element, unless this is the first one of a group
+    if (begin) begin[k] = i;
+    k += fresh;
+    if (inverse) g.inverse[at] = k - 1;
   }
+  g.size = k;
+  for (int64_t i = 0; counts && i < k; ++i) g.counts.push_back((i + 1 < k ? begin[i + 1] : n) - begin[i]);
   return g;
 }
 
@@ -177,24 +207,28 @@ bool equal(T a, T b) {
     return a == b;
 }
 
-Groups groups_of(const Tensor &x, const std::vector<int64_t> &order) {
+template <class Order>
+Groups groups_of(Call &c, const Tensor &x, bool inverse, bool counts, Order order) {
   Groups g;
-  MSA_SWITCH_ALL(x.dtype, "unique", (g = group(order, [p = x.ptr<T>()](int64_t a, int64_t b) {
-                                       return equal<T>(element<T>(p + a), element<T>(p + b));
-                                     })));
+  MSA_SWITCH_ALL(x.dtype, "unique",
+                 (g = group(c, x.numel, inverse, counts, order, [p = x.ptr<T>()](int64_t a, int64_t b) {
+                    return equal<T>(element<T>(p + a), element<T>(p + b));
+                  })));
   return g;
 }
 
 void unique_flat(Call &c, const Tensor &x, bool sorted, bool inverse, bool counts) {
   const Tensor v = c.contiguous(x);
-  std::vector<int64_t> order(v.numel);
-  if (!sorted)
-    for (int64_t i = 0; i < v.numel; ++i) order[i] = i;
-  else if (v.numel)
-    RowSorter(v.dtype, v.numel, false).sort(v.data, order.data());
-  const Groups g = groups_of(v, order);
-  Tensor o = c.out(0, x.dtype, Dims{static_cast<int64_t>(g.first.size())});
-  pick(v.data, v.dtype, g.first.data(), o.numel, o.data);
+  Groups g;
+  if (sorted) {
+    int64_t *order = c.scratch_of<int64_t>(std::max<int64_t>(v.numel, 1));
+    if (v.numel) RowSorter(v.dtype, v.numel, false).sort(v.data, order);
+    g = groups_of(c, v, inverse, counts, [=](int64_t i) { return order[i]; });
+  } else {
+    g = groups_of(c, v, inverse, counts, [](int64_t i) { return i; });
+  }
+  Tensor o = c.out(0, x.dtype, Dims{g.size});
+  pick(v.data, v.dtype, g.first, o.numel, o.data);
   emit_groups(c, g, inverse, x.shape(), counts);
 }
 
@@ -220,13 +254,16 @@ void unique_slices(Call &c, const Tensor &x0, int64_t dim, bool sorted, bool inv
                            return false;
                          };
                          if (sorted) std::stable_sort(order.begin(), order.end(), less);
-                         g = group(order, [&](int64_t a, int64_t b) {
-                           for (int64_t j = 0; j < width; ++j)
-                             if (!equal<T>(element<T>(p + a * width + j), element<T>(p + b * width + j))) return false;
-                           return true;
-                         });
+                         g = group(
+                             c, n, inverse, counts, [&](int64_t i) { return order[i]; },
+                             [&](int64_t a, int64_t b) {
+                               for (int64_t j = 0; j < width; ++j)
+                                 if (!equal<T>(element<T>(p + a * width + j), element<T>(p + b * width + j)))
+                                   return false;
+                               return true;
+                             });
                        }));
-  const Tensor index = contiguous_tensor(g.first.data(), DType::I64, {static_cast<int64_t>(g.first.size())});
+  const Tensor index = contiguous_tensor(g.first, DType::I64, {g.size});
   const IndexPlan p = plan_index_dim(c, x, dim, index, "unique_dim");
   index_load(p, x, c.out(0, x.dtype, p.shape));
   emit_groups(c, g, inverse, Dims{n}, counts);

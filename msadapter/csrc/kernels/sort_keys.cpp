@@ -6,12 +6,19 @@ namespace {
 // Keys that preserve the order. Both zeros are equal, and all nan values are equal.
 template <class T>
 uint64_t key_of(T v) {
-  if constexpr (std::is_same_v<T, double>) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return v;
+  } else if constexpr (std::is_same_v<T, double>) {
     if (v != v) return ~uint64_t(0);
     v += 0.0;
     uint64_t u;
     std::memcpy(&u, &v, 8);
     return u >> 63 ? ~u : u | (uint64_t(1) << 63);
+  } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    constexpr uint32_t kInfinite = std::is_same_v<T, Half> ? 0x7C00 : 0x7F80;
+    const uint32_t u = v.bits, size = u & 0x7FFF;
+    const uint32_t key = size == 0 ? 0x8000 : u >> 15 ? ~u & 0xFFFF : u | 0x8000;
+    return size > kInfinite ? 0xFFFFFFFFu : key;
   } else if constexpr (is_floating_v<T>) {
     float f = v;
     if (f != f) return 0xFFFFFFFFu;
@@ -48,49 +55,47 @@ void radix(std::vector<uint64_t> &v, std::vector<uint64_t> &spare) {
 }  // namespace
 
 RowSorter::RowSorter(DType dtype, int64_t n, bool descending)
-    : dtype_(dtype), n_(n), descending_(descending), narrow_((item_size(dtype) <= 4) && n < (int64_t(1) << 32)) {
+    : dtype_(dtype), n_(n), descending_(descending), narrow_(item_size(dtype) <= 4) {
   if (is_complex(dtype)) fail("Sort does not support complex dtypes on CPU");
-  if (narrow_)
-    packed_.resize(n);
-  else
-    wide_.resize(n);
+}
+
+template <class T>
+void RowSorter::pack(const T *p, uint64_t lowest) {
+  narrow_ = true;
+  packed_.resize(n_);
+  const uint64_t flip = descending_ ? 0xFFFFFFFFu : 0;
+  uint64_t *__restrict to = packed_.data();
+  for (int64_t i = 0, n = n_; i < n; ++i)
+    to[i] = ((key_of(element<T>(p + i)) - lowest) ^ flip) << 32 | static_cast<uint64_t>(i);
+}
+
+// 64-bit integers are packed as well if the range of this row has at most 32 bits.
+template <class T>
+void RowSorter::load_row(const T *p) {
+  const bool numbered = n_ < (int64_t(1) << 32);
+  if constexpr (sizeof(T) <= 4) {
+    if (numbered) return pack(p, 0);
+  } else if constexpr (std::is_integral_v<T>) {
+    uint64_t low = ~uint64_t(0), high = 0;
+    for (int64_t i = 0; i < n_; ++i) {
+      const uint64_t k = key_of(p[i]);
+      low = std::min(low, k);
+      high = std::max(high, k);
+    }
+    if (numbered && n_ > 0 && high - low <= 0xFFFFFFFFu) return pack(p, low);
+  }
+  narrow_ = false;
+  wide_.resize(n_);
+  const uint64_t flip = !descending_ ? 0 : sizeof(T) <= 4 ? 0xFFFFFFFFu : ~uint64_t(0);
+  for (int64_t i = 0; i < n_; ++i) wide_[i] = {key_of(element<T>(p + i)) ^ flip, i};
 }
 
 void RowSorter::load(const void *row) {
-  MSA_SWITCH_(dtype_, "sort", MSA_CASES_INT_(({
-                const T *p = static_cast<const T *>(row);
-                if (narrow_) {
-                  const uint64_t flip = descending_ ? 0xFFFFFFFFu : 0;
-                  for (int64_t i = 0; i < n_; ++i)
-                    packed_[i] = (key_of(element<T>(p + i)) ^ flip) << 32 | static_cast<uint64_t>(i);
-                } else {
-                  const uint64_t flip = descending_ ? ~uint64_t(0) : 0;
-                  for (int64_t i = 0; i < n_; ++i) wide_[i] = {key_of(element<T>(p + i)) ^ flip, i};
-                }
-              })) MSA_CASES_UINT_(({
-                const T *p = static_cast<const T *>(row);
-                const uint64_t flip = !descending_ ? 0 : narrow_ ? 0xFFFFFFFFu : ~uint64_t(0);
-                for (int64_t i = 0; i < n_; ++i) {
-                  if (narrow_)
-                    packed_[i] = (key_of(element<T>(p + i)) ^ flip) << 32 | static_cast<uint64_t>(i);
-                  else
-                    wide_[i] = {key_of(element<T>(p + i)) ^ flip, i};
-                }
-              })) MSA_CASES_FLOAT_(({
-                const T *p = static_cast<const T *>(row);
-                const uint64_t flip = !descending_ ? 0 : narrow_ ? 0xFFFFFFFFu : ~uint64_t(0);
-                if (narrow_)
-                  for (int64_t i = 0; i < n_; ++i)
-                    packed_[i] = (key_of(element<T>(p + i)) ^ flip) << 32 | static_cast<uint64_t>(i);
-                else
-                  for (int64_t i = 0; i < n_; ++i) wide_[i] = {key_of(element<T>(p + i)) ^ flip, i};
-              })) MSA_CASE(Bool, bool, ({
-                             const uint64_t flip = descending_ ? 0xFFFFFFFFu : 0;
-                             for (int64_t i = 0; i < n_; ++i)
-                               packed_[i] = (static_cast<uint64_t>(element<T>(static_cast<const T *>(row) + i)) ^ flip)
-                                                << 32 |
-                                            static_cast<uint64_t>(i);
-                           })))
+  MSA_SWITCH_(dtype_, "sort",
+              MSA_CASES_INT_(load_row(static_cast<const T *>(row)))
+                  MSA_CASES_UINT_(load_row(static_cast<const T *>(row)))
+                      MSA_CASES_FLOAT_(load_row(static_cast<const T *>(row)))
+                          MSA_CASE(Bool, bool, load_row(static_cast<const T *>(row))));
 }
 
 void RowSorter::sort(const void *row, int64_t *order) {
