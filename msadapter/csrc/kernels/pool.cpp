@@ -95,23 +95,51 @@ Span adaptive_span(const Window &w, int d, int64_t o) {
   return {o * w.in[d] / w.out[d], ((o + 1) * w.in[d] + w.out[d] - 1) / w.out[d], 1};
 }
 
-// Calls f(plane, output position, spans of the three dims) for every output, with the planes in parallel.
+// The spans of all output positions, for each dim. They are computed once for all planes, because this takes divisions.
+struct Spans {
+  std::vector<Span> dim[3];
+  template <class S>
+  Spans(const Window &w, S span) {
+    for (int d = 0; d < 3; ++d)
+      for (int64_t o = 0; o < w.out[d]; ++o) dim[d].push_back(span(w, d, o));
+  }
+};
+
+// Calls f(output position, its three indices, spans of the three dims) for every output of a plane.
+template <class F>
+void each_position(const Window &w, const Spans &spans, F f) {
+  int64_t at = 0, o[3];
+  for (o[0] = 0; o[0] < w.out[0]; ++o[0])
+    for (o[1] = 0; o[1] < w.out[1]; ++o[1])
+      for (o[2] = 0; o[2] < w.out[2]; ++o[2], ++at)
+        f(at, static_cast<const int64_t *>(o), spans.dim[0][o[0]], spans.dim[1][o[1]], spans.dim[2][o[2]]);
+}
+
+// Calls f(plane, output position, its three indices, spans of the three dims) for every output, with the planes in
+// parallel.
 template <class S, class F>
 void each_window(const Pool &p, S span, F f) {
   const Window &w = p.w;
+  if (p.planes == 0) return;
+  const Spans spans(w, span);
   const int64_t cost = w.positions() * std::max<int64_t>(1, w.pixels() / std::max<int64_t>(1, w.positions()));
   parallel_for(p.planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, cost)), [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane)
-      for (int64_t a = 0, at = 0; a < w.out[0]; ++a)
-        for (int64_t b = 0; b < w.out[1]; ++b)
-          for (int64_t c = 0; c < w.out[2]; ++c, ++at) f(plane, at, span(w, 0, a), span(w, 1, b), span(w, 2, c));
+      each_position(w, spans, [&](int64_t at, const int64_t *o, const Span &a, const Span &b, const Span &c) {
+        f(plane, at, o, a, b, c);
+      });
   });
 }
 template <class F>
 void each_pixel(const Window &w, const Span &a, const Span &b, const Span &c, F f) {
   for (int64_t i = a.begin; i < a.end; i += a.step)
-    for (int64_t j = b.begin; j < b.end; j += b.step)
-      for (int64_t k = c.begin; k < c.end; k += c.step) f((i * w.in[1] + j) * w.in[2] + k);
+    for (int64_t j = b.begin; j < b.end; j += b.step) {
+      const int64_t line = (i * w.in[1] + j) * w.in[2];
+      if (c.step == 1)  // a loop that the compiler vectorises, if f has no sum
+        for (int64_t k = c.begin; k < c.end; ++k) f(line + k);
+      else
+        for (int64_t k = c.begin; k < c.end; k += c.step) f(line + k);
+    }
 }
 
 // The largest value of one window, and its position.
@@ -132,7 +160,7 @@ std::pair<T, int64_t> largest_of(const Pool &p, const T *from, const Span &a, co
 
 template <class T, class S>
 void max_forward(const Pool &p, S span, const T *x, T *y, int64_t *index) {
-  each_window(p, span, [&](int64_t plane, int64_t at, Span a, Span b, Span c) {
+  each_window(p, span, [&](int64_t plane, int64_t at, const int64_t *, Span a, Span b, Span c) {
     std::tie(y[plane * p.w.positions() + at], index[plane * p.w.positions() + at]) =
         largest_of(p, x + plane * p.w.pixels(), a, b, c);
   });
@@ -156,41 +184,43 @@ void max_rows(const Pool &p, const T *x, T *y, int64_t *index) {
   const auto inner = inner_positions(w);
   const int64_t first = inner.first, last = inner.second;
   const int64_t count = last - first, begins = first * step - w.pad[2];
-  parallel_for(
-      p.planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, w.pixels())), [&](int64_t begin, int64_t end) {
-        std::vector<C> top(count);
-        std::vector<int32_t> best(
-            count);  // for each window of the row, the number of the tap; 32 bits, as wide as a float
-        for (int64_t plane = begin; plane < end; ++plane)
-          for (int64_t r = 0; r < w.out[1]; ++r) {
-            const Span a = fixed_span(w, 0, 0), b = fixed_span(w, 1, r);
-            const T *from = x + plane * w.pixels();
-            const int64_t at = plane * w.positions() + r * width;
-            std::fill(top.begin(), top.end(),
-                      std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity()
-                                                           : std::numeric_limits<C>::lowest());
-            std::fill(best.begin(), best.end(), 0);
-            int32_t tap = 0;
-            for (int64_t j = b.begin; j < b.end; j += b.step)
-              for (int64_t k = 0; k < w.kernel[2]; ++k, ++tap) {
-                const T *line = from + j * w.in[2] + begins + k * w.dilation[2];
-                for (int64_t c = 0; c < count; ++c) {
-                  const C v = convert<C>(line[c * step]);
-                  const bool larger = v > top[c] || v != v;
-                  top[c] = larger ? v : top[c];
-                  best[c] = larger ? tap : best[c];
-                }
-              }
-            for (int64_t c = 0; c < count; ++c) {
-              y[at + first + c] = convert<T>(top[c]);
-              const int64_t j = b.begin + best[c] / w.kernel[2] * b.step, k = best[c] % w.kernel[2] * w.dilation[2];
-              index[at + first + c] = j * w.in[2] + begins + c * step + k;
-            }
-            for (int64_t c = 0; c < width; ++c)
-              if (c < first || c >= last)
-                std::tie(y[at + c], index[at + c]) = largest_of(p, from, a, b, fixed_span(w, 2, c));
-          }
-      });
+  // for each tap, its distance from the first tap of the window
+  std::vector<int64_t> distance;
+  for (int64_t j = 0; j < w.kernel[1]; ++j)
+    for (int64_t k = 0; k < w.kernel[2]; ++k) distance.push_back(j * w.dilation[1] * w.in[2] + k * w.dilation[2]);
+  parallel_for(p.planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, w.pixels())),
+               [&](int64_t begin, int64_t end) {
+                 std::vector<C> top(count);
+                 std::vector<int32_t> best(
+                     count);  // for each window of the row, the number of the tap; 32 bits, as wide as a float
+                 for (int64_t plane = begin; plane < end; ++plane)
+                   for (int64_t r = 0; r < w.out[1]; ++r) {
+                     const Span a = fixed_span(w, 0, 0), b = fixed_span(w, 1, r);
+                     const T *from = x + plane * w.pixels();
+                     const int64_t at = plane * w.positions() + r * width;
+                     std::fill(top.begin(), top.end(),
+                               std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity()
+                                                                    : std::numeric_limits<C>::lowest());
+                     std::fill(best.begin(), best.end(), 0);
+                     int32_t tap = 0;
+                     for (int64_t j = b.begin; j < b.end; j += b.step)
+                       for (int64_t k = 0; k < w.kernel[2]; ++k, ++tap) {
+                         const T *line = from + j * w.in[2] + begins + k * w.dilation[2];
+                         for (int64_t c = 0; c < count; ++c) {
+                           const C v = convert<C>(line[c * step]);
+                           const bool larger = v > top[c] || v != v;
+                           top[c] = larger ? v : top[c];
+                           best[c] = larger ? tap : best[c];
+                         }
+                       }
+                     const int64_t corner = b.begin * w.in[2] + begins;
+                     for (int64_t c = 0; c < count; ++c) y[at + first + c] = convert<T>(top[c]);
+                     for (int64_t c = 0; c < count; ++c) index[at + first + c] = corner + c * step + distance[best[c]];
+                     for (int64_t c = 0; c < width; ++c)
+                       if (c < first || c >= last)
+                         std::tie(y[at + c], index[at + c]) = largest_of(p, from, a, b, fixed_span(w, 2, c));
+                   }
+               });
 }
 
 template <class T>
@@ -245,8 +275,7 @@ T average_of(const Pool &p, const Average &avg, const T *from, const int64_t *o,
   return convert<T>(static_cast<average_type<T>>(sum / static_cast<average_type<T>>(avg.count(p.w, o, a, b, c))));
 }
 
-// Signals and images with fixed windows. The inner windows of a row are summed side by side; the order inside a
-// window is as elsewhere.
+// Fixed windows. The inner windows of a row are summed side by side; the order inside a window is as elsewhere.
 template <class T>
 void average_rows(const Pool &p, const Average &avg, const T *x, T *y) {
   using C = average_type<T>;
@@ -258,21 +287,22 @@ void average_rows(const Pool &p, const Average &avg, const T *x, T *y) {
       p.planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, w.pixels())), [&](int64_t begin, int64_t end) {
         std::vector<C> sums(width);
         for (int64_t plane = begin; plane < end; ++plane)
-          for (int64_t r = 0; r < w.out[1]; ++r) {
-            const Span a = fixed_span(w, 0, 0), b = fixed_span(w, 1, r);
+          for (int64_t r = 0; r < w.out[0] * w.out[1]; ++r) {
+            const Span a = fixed_span(w, 0, r / w.out[1]), b = fixed_span(w, 1, r % w.out[1]);
             const T *from = x + plane * w.pixels();
             T *to = y + plane * w.positions() + r * width;
             std::fill(sums.begin(), sums.end(), C(0));
-            for (int64_t j = b.begin; j < b.end; ++j)
-              for (int64_t k = 0; k < w.kernel[2]; ++k) {
-                const T *line = from + j * w.in[2] + k - w.pad[2];
-                for (int64_t c = first; c < last; ++c) sums[c] = wrapping_add(sums[c], convert<C>(line[c * step]));
-              }
-            const int64_t inside[3] = {0, r, first};
+            for (int64_t i = a.begin; i < a.end; ++i)
+              for (int64_t j = b.begin; j < b.end; ++j)
+                for (int64_t k = 0; k < w.kernel[2]; ++k) {
+                  const T *line = from + (i * w.in[1] + j) * w.in[2] + k - w.pad[2];
+                  for (int64_t c = first; c < last; ++c) sums[c] = wrapping_add(sums[c], convert<C>(line[c * step]));
+                }
+            const int64_t inside[3] = {r / w.out[1], r % w.out[1], first};
             const C count = first < last ? static_cast<C>(avg.count(w, inside, a, b, fixed_span(w, 2, first))) : C(1);
             for (int64_t c = first; c < last; ++c) to[c] = convert<T>(static_cast<C>(sums[c] / count));
             for (int64_t c = 0; c < width; ++c) {
-              const int64_t o[3] = {0, r, c};
+              const int64_t o[3] = {r / w.out[1], r % w.out[1], c};
               if (c < first || c >= last) to[c] = average_of(p, avg, from, o, a, b, fixed_span(w, 2, c));
             }
           }
@@ -281,8 +311,7 @@ void average_rows(const Pool &p, const Average &avg, const T *x, T *y) {
 
 template <class T, class S>
 void average_forward(const Pool &p, S span, const Average &avg, const T *x, T *y) {
-  each_window(p, span, [&](int64_t plane, int64_t at, Span a, Span b, Span c) {
-    const int64_t o[3] = {at / (p.w.out[1] * p.w.out[2]), at / p.w.out[2] % p.w.out[1], at % p.w.out[2]};
+  each_window(p, span, [&](int64_t plane, int64_t at, const int64_t *o, Span a, Span b, Span c) {
     y[plane * p.w.positions() + at] = average_of(p, avg, x + plane * p.w.pixels(), o, a, b, c);
   });
 }
@@ -291,17 +320,18 @@ template <class T, class S>
 void average_backward(const Pool &p, S span, const Average &avg, const T *g, T *dx) {
   using C = std::conditional_t<std::is_integral_v<T>, int64_t, compute_t<T>>;
   const Window &w = p.w;
+  if (p.planes == 0) return;
+  const Spans spans(w, span);
   parallel_for(
       p.planes, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, w.pixels())), [&](int64_t begin, int64_t end) {
         std::vector<C> sums(w.pixels());
+        C *to = sums.data();
         for (int64_t plane = begin; plane < end; ++plane) {
           std::fill(sums.begin(), sums.end(), C(0));
-          for (int64_t at = 0; at < w.positions(); ++at) {
-            const int64_t o[3] = {at / (w.out[1] * w.out[2]), at / w.out[2] % w.out[1], at % w.out[2]};
-            const Span a = span(w, 0, o[0]), b = span(w, 1, o[1]), c = span(w, 2, o[2]);
+          each_position(w, spans, [&](int64_t at, const int64_t *o, const Span &a, const Span &b, const Span &c) {
             const C share = convert<C>(g[plane * w.positions() + at]) / static_cast<C>(avg.count(w, o, a, b, c));
-            each_pixel(w, a, b, c, [&](int64_t i) { sums[i] = wrapping_add(sums[i], share); });
-          }
+            each_pixel(w, a, b, c, [=](int64_t i) { to[i] = wrapping_add(to[i], share); });
+          });
           for (int64_t i = 0; i < w.pixels(); ++i) dx[plane * w.pixels() + i] = convert<T>(sums[i]);
         }
       });
@@ -325,7 +355,7 @@ Dims optional_ints(Call &c, int i) { return c.has(i) ? c.ints(i) : Dims{}; }
 template <class T>
 void volume_forward(const Pool &p, const T *x, T *y) {
   using S = stepwise_t<T>;
-  each_window(p, adaptive_span, [&](int64_t plane, int64_t at, Span a, Span b, Span c) {
+  each_window(p, adaptive_span, [&](int64_t plane, int64_t at, const int64_t *, Span a, Span b, Span c) {
     S sum = S(0);
     each_pixel(p.w, a, b, c, [&](int64_t i) { sum += S(x[plane * p.w.pixels() + i]); });
     y[plane * p.w.positions() + at] =
@@ -336,18 +366,19 @@ template <class T>
 void volume_backward(const Pool &p, const T *g, T *dx) {
   using S = stepwise_t<T>;
   const Window &w = p.w;
+  if (p.planes == 0) return;
+  const Spans spans(w, adaptive_span);
   parallel_for(
       p.planes, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, w.pixels())), [&](int64_t begin, int64_t end) {
         std::vector<S> sums(w.pixels());
+        S *to = sums.data();
         for (int64_t plane = begin; plane < end; ++plane) {
           std::fill(sums.begin(), sums.end(), S(0));
-          for (int64_t at = 0; at < w.positions(); ++at) {
-            const Span a = adaptive_span(w, 0, at / (w.out[1] * w.out[2])),
-                       b = adaptive_span(w, 1, at / w.out[2] % w.out[1]), c = adaptive_span(w, 2, at % w.out[2]);
+          each_position(w, spans, [&](int64_t at, const int64_t *, const Span &a, const Span &b, const Span &c) {
             const S share =
                 S(g[plane * w.positions() + at]) / S(a.end - a.begin) / S(b.end - b.begin) / S(c.end - c.begin);
-            each_pixel(w, a, b, c, [&](int64_t i) { sums[i] = wrapping_add(sums[i], share); });
-          }
+            each_pixel(w, a, b, c, [=](int64_t i) { to[i] = wrapping_add(to[i], share); });
+          });
           for (int64_t i = 0; i < w.pixels(); ++i) dx[plane * w.pixels() + i] = static_cast<T>(sums[i]);
         }
       });
@@ -359,9 +390,7 @@ void average(Call &c) {
   const Pool p = windows(x, c.ints(1), optional_ints(c, 2), c.ints(3), {1}, c.flag(4));
   const LaidOut o(c, 0, x.dtype, p.shape(), keeps_format(c.in(0), p));
   const Average options = average_options(c, 5, 6);
-  MSA_SWITCH_AVERAGE(x.dtype, "avg_pool2d_out_frame",
-                     (p.spatial < 3 ? average_rows<T>(p, options, x.ptr<T>(), o.ptr<T>())
-                                    : average_forward<T>(p, fixed_span, options, x.ptr<T>(), o.ptr<T>())));
+  MSA_SWITCH_AVERAGE(x.dtype, "avg_pool2d_out_frame", (average_rows<T>(p, options, x.ptr<T>(), o.ptr<T>())));
   o.finish();
 }
 // Operands: grad, then those of the forward kernel.

@@ -144,6 +144,47 @@ std::vector<double> scales_of(Call &c, int i) {
   return std::vector<double>(c.ints(i).begin(), c.ints(i).end());
 }
 
+// The nearest pixels, without arithmetic. An output row that has the same source as the row before is copied from it.
+template <class T>
+void gather_nearest(const Resize &r, const T *x, T *y) {
+  const int64_t width = r.out[2];
+  const std::vector<int32_t> index(r.taps[2].index.begin(), r.taps[2].index.end());
+  parallel_for(r.planes, std::max<int64_t>(1, 8192 / r.positions()), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      T *to = y + p * r.positions();
+      for (int64_t a = 0; a < r.out[0]; ++a)
+        for (int64_t b = 0; b < r.out[1]; ++b, to += width) {
+          if (b > 0 && r.taps[1].index[b] == r.taps[1].index[b - 1]) {
+            std::copy_n(to - width, width, to);
+            continue;
+          }
+          const T *from = x + p * r.pixels() + (r.taps[0].index[a] * r.in[1] + r.taps[1].index[b]) * r.in[2];
+          const int32_t *at = index.data();
+          for (int64_t o = 0; o < width; ++o) to[o] = from[at[o]];
+        }
+    }
+  });
+}
+// Adds each gradient to the pixel that gather_nearest() copies, in the order of the outputs.
+template <class T>
+void scatter_nearest(const Resize &r, const T *g, T *dx) {
+  using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  parallel_for(r.planes, std::max<int64_t>(1, 8192 / r.positions()), [&](int64_t begin, int64_t end) {
+    std::vector<C> sums(r.pixels());
+    for (int64_t p = begin; p < end; ++p) {
+      std::fill(sums.begin(), sums.end(), C(0));
+      const T *from = g + p * r.positions();
+      const int64_t *at = r.taps[2].index.data();
+      for (int64_t a = 0; a < r.out[0]; ++a)
+        for (int64_t b = 0; b < r.out[1]; ++b, from += r.out[2]) {
+          C *line = sums.data() + (r.taps[0].index[a] * r.in[1] + r.taps[1].index[b]) * r.in[2];
+          for (int64_t o = 0; o < r.out[2]; ++o) line[at[o]] += convert<C>(from[o]);
+        }
+      for (int64_t i = 0; i < r.pixels(); ++i) dx[p * r.pixels() + i] = convert<T>(sums[i]);
+    }
+  });
+}
+
 template <class T>
 void gather(const Resize &r, const T *x, T *y) {
   using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
@@ -299,6 +340,8 @@ void forward(Call &c, Mode mode, const char *name) {
   weigh(r, mode, x.dtype, scales, corners, false);
   if (x.dtype == DType::U8 && r.spatial == 2 && mode >= Mode::kLinear) {
     gather_fixed(mode, r, scales, corners, x.ptr<uint8_t>(), o.ptr<uint8_t>());
+  } else if (mode <= Mode::kNearestExact && r.in[2] < INT32_MAX) {
+    MSA_SWITCH_IMAGE(x.dtype, name, (gather_nearest<T>(r, x.ptr<T>(), o.ptr<T>())));
   } else if (r.spatial < 3) {
     MSA_SWITCH_IMAGE(x.dtype, name, (gather_lines<T>(r, x.ptr<T>(), o.ptr<T>())));
   } else {
@@ -313,7 +356,11 @@ void backward(Call &c, Mode mode, const char *name) {
   const bool keeps = mode != Mode::kCubic && (r.spatial == 2 || mode == Mode::kLinear);
   const LaidOut o(c, 0, g.dtype, c.ints(1), keeps && channels_last(c.in(0)));
   weigh(r, mode, g.dtype, scales_of(c, 3), c.has(4) && c.flag(4), true);
-  MSA_SWITCH_IMAGE(g.dtype, name, (scatter<T>(r, g.ptr<T>(), o.ptr<T>())));
+  if (mode <= Mode::kNearestExact) {
+    MSA_SWITCH_IMAGE(g.dtype, name, (scatter_nearest<T>(r, g.ptr<T>(), o.ptr<T>())));
+  } else {
+    MSA_SWITCH_IMAGE(g.dtype, name, (scatter<T>(r, g.ptr<T>(), o.ptr<T>())));
+  }
   o.finish();
 }
 
