@@ -1,5 +1,6 @@
 // Gamma, its logarithmic derivatives, the Hurwitz zeta function and the incomplete gamma functions.
 #include "special_math.h"
+#include "vec_math.h"
 
 namespace msa {
 namespace {
@@ -76,6 +77,40 @@ double zeta(double s, double q) {
 double lgamma_of(double x) {
   int sign;
   return ::lgamma_r(x, &sign);
+}
+
+// The same for 0 < x < infinity, without branches. Below 8, it is the logarithm for x + 8 without that of x (x + 1) ...
+// (x + 7). The series is Stirling's.
+MSA_INLINE double positive_lgamma(double x) {
+  const bool low = x < 8;
+  const double z = low ? x + 8 : x, u = 1 / z, v = u * u, first = low ? x : 1.;
+  const double a = x * (x + 7), product = a * (a + 6) * (a + 10) * (a + 12);  // pairs from both ends
+  const double series = u * vec::polynomial(v, -2.95506535947712418e-02, 6.41025641025641026e-03,
+                                            -1.91752691752691753e-03, 8.41750841750841751e-04, -5.95238095238095238e-04,
+                                            7.93650793650793651e-04, -2.77777777777777778e-03, 8.33333333333333333e-02);
+  const double stirling = (z - 0.5) * vec::log(z) - z + 0.91893853320467274178 + series;
+  const double y = stirling - vec::log(low ? product : first);
+  return x == 1 || x == 2 ? 0 : y;
+}
+void lgamma_of_floats(const Tensor &o, const Tensor &a) {
+  const Tensor *t[] = {&o, &a};
+  const DType d[] = {DType::F64, DType::F64};
+  run_blocks(
+      2, 1, t, d,
+      [](char *const *p, int64_t n, const void *) {
+        double *to = reinterpret_cast<double *>(p[0]);
+        const double *from = reinterpret_cast<const double *>(p[1]);
+        int others = 0;
+        for (int64_t i = 0; i < n; ++i) others |= !((from[i] > 0) & (from[i] < kInf));
+        if (others) {
+          for (int64_t i = 0; i < n; ++i)
+            to[i] = from[i] > 0 && from[i] < kInf ? positive_lgamma(from[i]) : lgamma_of(from[i]);
+          return;
+        }
+#pragma GCC ivdep
+        for (int64_t i = 0; i < n; ++i) to[i] = positive_lgamma(from[i]);
+      },
+      nullptr, kCostlyGrain);
 }
 
 // trigamma: six steps of the recurrence, then the asymptotic series, and the reflection formula below 1/2.
@@ -207,7 +242,12 @@ double incomplete_gamma(Part part, double a, double x) {
 
 }  // namespace
 
-MSA_SPECIAL_KERNEL(Lgamma, "lgamma_vml_cpu", lgamma_of)
+MSA_POINTWISE_KERNEL(Lgamma) {
+  const Tensor &a = c.in(0);
+  if (a.dtype == DType::F64) return special_unary(c, "lgamma_vml_cpu", lgamma_of);
+  if (is_complex(a.dtype)) unsupported("lgamma_vml_cpu", a.dtype);
+  lgamma_of_floats(c.out_pointwise(0, is_integral(a.dtype) ? DType::F32 : a.dtype, {&a}), a);
+}
 MSA_COSTLY_KERNEL(Digamma, FLOAT, "digamma", digamma(x))
 MSA_SPECIAL_BINARY_KERNEL(Zeta, "zeta", zeta)
 MSA_SPECIAL_BINARY_KERNEL(Igamma, "igamma_cpu", [](double a, double x) { return incomplete_gamma(Part::lower, a, x); })
