@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from pathlib import Path
 
 from .._values.dtype import ALL
 from ._declare import raw, t
@@ -28,6 +29,19 @@ def _address_reader():
     return lambda capsule: pointer(capsule, name(capsule))
 
 
+def _thread_setter() -> int:
+    """The address of the function that sets the number of threads of scipy's OpenBLAS; 0 if scipy has another library."""
+    import scipy  # here: few programs call LAPACK
+
+    beside = Path(scipy.__file__).resolve().parent.parent / "scipy.libs"  # where scipy's wheels keep it
+    for path in sorted(beside.glob("libscipy_openblas*")):
+        library = ctypes.CDLL(str(path))
+        for name in ("scipy_openblas_set_num_threads", "scipy_openblas_set_num_threads64_"):
+            if hasattr(library, name):
+                return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+    return 0
+
+
 def _bind() -> None:
     # here: few programs call LAPACK
     from scipy.linalg import cython_blas, cython_lapack
@@ -41,6 +55,7 @@ def _bind() -> None:
         for kind in "sdcz":
             own = _COMPLEX.get(name, name) if kind in "cz" else _REAL.get(name, name)
             addresses.append(address(table[kind + own]))
+    addresses.append(_thread_setter())
     raw.LapackBind(tensor(addresses, dtype=ALL["int64"], device="cpu"))
 
 

@@ -4,7 +4,11 @@ definitions.
 
 from __future__ import annotations
 
+import ctypes
+from pathlib import Path
+
 import pytest
+import scipy
 
 import msadapter as torch
 from tests.golden.suites import cases
@@ -134,3 +138,15 @@ def test_transform_of_views():
 def test_cdist_refuses_two_dtypes(other):
     with pytest.raises(RuntimeError, match="expected m1 and m2 to have the same dtype, but got: float != "):
         torch.cdist(torch.ones(30, 40), torch.ones(20, 40, dtype=other))
+
+
+def test_openblas_takes_the_number_of_threads_of_torch():
+    (path,) = (Path(scipy.__file__).resolve().parent.parent / "scipy.libs").glob("libscipy_openblas*")
+    library, before = ctypes.CDLL(str(path)), torch.get_num_threads()
+    try:
+        for threads in (1, 2, 1):
+            torch.set_num_threads(threads)
+            torch.linalg.inv(_matrix(3, 3))
+            assert library.scipy_openblas_get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)

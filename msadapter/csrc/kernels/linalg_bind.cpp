@@ -9,11 +9,14 @@ namespace {
 constexpr int kRoutines = static_cast<int>(Routine::count);
 void *addresses[kRoutines][4];
 std::atomic<bool> bound{false};
+void (*set_blas_threads)(int) = nullptr;  // of OpenBLAS, which has threads of its own; null for other libraries
+std::atomic<int> blas_threads{0};         // the number that it was given last
 
 }  // namespace
 
 void *lapack_address(Routine r, int type) {
   check(bound.load(), "LAPACK is not bound: call LapackBind first");
+  if (const int n = num_threads(); set_blas_threads && blas_threads.exchange(n) != n) set_blas_threads(n);
   return addresses[static_cast<int>(r)][type];
 }
 
@@ -26,16 +29,18 @@ MSA_KERNEL(LapackNames) {
   const Tensor o = c.out(0, DType::U8, Dims{static_cast<int64_t>(names.size())});
   std::memcpy(o.data, names.data(), names.size());
 }
-// (int64 addresses: for each routine those for float, double, c64 and c128) -> their number
+// (int64 addresses: for each routine those for float, double, c64 and c128, and at last that of the function that sets
+// OpenBLAS's number of threads, or 0) -> the number of routines
 MSA_KERNEL(LapackBind) {
   const Tensor a = c.contiguous(c.in(0));
-  check(a.dtype == DType::I64 && a.numel == kRoutines * 4, "LapackBind expects ", kRoutines * 4, " addresses, got ",
-        a.numel);
+  check(a.dtype == DType::I64 && a.numel == kRoutines * 4 + 1, "LapackBind expects ", kRoutines * 4 + 1,
+        " addresses, got ", a.numel);
   for (int i = 0; i < kRoutines * 4; ++i) {
     void *p = reinterpret_cast<void *>(a.ptr<int64_t>()[i]);
     check(p != nullptr, "LapackBind: address ", i, " is null");
     addresses[i / 4][i % 4] = p;
   }
+  set_blas_threads = reinterpret_cast<void (*)(int)>(a.ptr<int64_t>()[kRoutines * 4]);
   bound.store(true);
   *c.out(0, DType::I64, Dims{}).ptr<int64_t>() = kRoutines;
 }
