@@ -42,9 +42,7 @@ def main(arguments: list[str]) -> int:
         return 2
     wrong = []
     for check in _all_checks():
-        print(f"  {'WRONG' if check.wrong else 'ok   '}  {check.name:18s} {check.value}", flush=True)
-        if check.fix:
-            print(f"         {'':18s} -> {check.fix}")
+        print(*_lines(check), sep="\n", flush=True)
         if check.wrong:
             wrong.append(check.name)
     if wrong:
@@ -52,6 +50,21 @@ def main(arguments: list[str]) -> int:
         return 1
     print("\nAll is well.")
     return 0
+
+
+def machine() -> dict[str, str]:
+    """Return the lines of the report on Python, the machine and the compiler, by name."""
+    return {check.name: check.value for check in (*_python(), *_compiler())}
+
+
+def report() -> list[str]:
+    """Return the report as lines of text. It takes some seconds, because a new process imports torch."""
+    return [line for check in _all_checks() for line in _lines(check)]
+
+
+def _lines(check: Check) -> list[str]:
+    lines = [f"  {'WRONG' if check.wrong else 'ok   '}  {check.name:18s} {check.value}"]
+    return [*lines, f"         {'':18s} -> {check.fix}"] if check.fix else lines
 
 
 def build() -> int:

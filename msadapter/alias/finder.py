@@ -54,6 +54,9 @@ def _chosen_version(wanted: str) -> str:
 # then use what is new in it. All names are there whichever version is chosen.
 TORCH_VERSION = _chosen_version(os.environ.get("MSADAPTER_TORCH_VERSION", ""))
 
+# What PyTorch brings along, so that packages use it without asking for it. The project depends on these packages.
+REQUIRED = ("jinja2", "networkx", "sympy")
+
 # alias -> the package that it stands for; if that package does not exist, neither does the alias
 ALIASES = {
     "torch": "msadapter",
@@ -268,7 +271,11 @@ def _hide_in_shim(*names: str) -> None:
 
 def metadata_text(name: str, version: str) -> str:
     """Return the text of the METADATA file of the distribution ``name``."""
-    return f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nSummary: answered by msadapter, on MindSpore\n"
+    lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
+    lines += ["Summary: answered by msadapter, on MindSpore"]
+    if name == "torch":
+        lines += [f"Requires-Dist: {package}" for package in REQUIRED]
+    return "\n".join([*lines, ""])
 
 
 def _refuse_foreign(aliases: Mapping[str, str]) -> None:

@@ -318,8 +318,13 @@ class TestShim:
         )
 
     def test_metadata_is_what_the_finder_answers(self) -> None:
-        metadata = (SHIM / "torch.dist-info" / "METADATA").read_text()
-        assert metadata == FINDER_MODULE.metadata_text("torch", FINDER_MODULE.TORCH_VERSION)
+        for folder in (SHIM, *(SHIM.parent / "older").iterdir()):
+            metadata = (folder / "torch.dist-info" / "METADATA").read_text()
+            assert metadata == FINDER_MODULE.metadata_text("torch", FINDER_MODULE._stated_version(metadata))
+
+    def test_what_torch_requires_comes_with_the_project(self) -> None:
+        project = tomllib.loads((FINDER.parents[2] / "pyproject.toml").read_text())["project"]
+        assert {*FINDER_MODULE.REQUIRED} <= {one.partition("==")[0] for one in project["dependencies"]}
 
     def test_one_file_says_which_torch_is_offered(self) -> None:
         package = FINDER.parents[1]

@@ -1,0 +1,26 @@
+"""torch.utils.collect_env, whose fields are those of PyTorch's and whose facts are those of the doctor."""
+
+from msadapter._host import doctor
+from msadapter.alias import TORCH_VERSION
+from msadapter.utils import collect_env
+
+
+def test_the_facts_are_the_doctors():
+    facts = collect_env.get_env_info()
+    assert facts.torch_version == TORCH_VERSION and facts.is_cuda_available in ("True", "False")
+    assert "numpy==" in facts.pip_packages and "mindspore==2.10.0" in facts.pip_packages
+    assert facts.gcc_version == doctor.machine()["compiler"]
+
+
+def test_the_text_ends_with_the_doctors_report(capsys):
+    collect_env.main()
+    text = capsys.readouterr().out
+    assert text.startswith("Collecting environment information...\n")
+    for line in ("PyTorch interface: ", "Versions of relevant libraries:", "python -m msadapter doctor:"):
+        assert line in text
+    report = text.partition("python -m msadapter doctor:\n")[2]
+    assert {line.split()[1] for line in report.splitlines() if line.startswith(("  ok ", "  WRONG "))} >= {
+        "python",
+        "mindspore",
+        "cache",
+    }
