@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..recovery.beats import Heart
+from ..recovery.last_words import LastWords
 from ..recovery.saving import Saving, together
 from . import events, goodput, outputs, past, tensors
 from .health import Skips, Spikes
@@ -78,6 +79,7 @@ class Watch:
         self.skips = Skips(settings.skip_norm, settings.skip_limit)
         self.spikes = Spikes(settings.spike, settings.window)
         self.saving = Saving(settings.folder, self._reasons, settings.safetensors, self._unrecorded)
+        self.last_words = LastWords(self.saving, rank)
         self.patterns = [re.compile(pattern) for pattern in settings.parameters]
         self.stragglers = Stragglers(settings.straggler)
         self.writers: list[Any] = []
@@ -94,7 +96,8 @@ class Watch:
         self._before = goodput.Spent()  # the use of the time until this attempt's first step
         self._began = 0.0  # the time of that step
         self._steps_here = 0  # steps of this attempt that have begun
-        self._operations = 0.0  # upstream's count of floating point operations before this step
+        # upstream's count of floating point operations before this step and after it
+        self._operations = self._operations_after = 0.0
         self._gained = 0.0  # seconds of this attempt's steps
         self._remembered = 0.0  # seconds of checkpoints in memory that the records have told of
         self._skipped = False
@@ -142,15 +145,33 @@ class Watch:
         arguments = get_args()
         self.iteration = arguments.curr_iteration + 1
         if self.named is None:
-            self._begin(model, optimizer)
+            self._begin(model, optimizer, arguments)
         self._beat(lambda heart: heart.running(self.iteration))
+        self._count(arguments)
         if self.settings.memory is not None:
             self._remember(model, optimizer, scheduler, data, arguments)
+        self.last_words.begins(self.iteration - 1)
+        try:
+            result = self._train(
+                original, self._forward(forward), data, model, optimizer, scheduler, *rest, **named
+            )
+            self.last_words.finished(self.iteration)
+            if self.iteration % self.settings.interval == 0:
+                self._measure(result, optimizer, arguments)
+        except Exception:
+            self._speak(model, optimizer, scheduler, arguments)
+            raise
+        self._beat(lambda heart: heart.done())
+        self._stop_if_too_many()
+        return result
+
+    def _train(self, original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """The step itself, its time, and what it has shown."""
         began, waited = time.perf_counter(), self.waiting.seconds
         self._skipped, self._first, self._embedding = False, "", None
         self._own.clear()
         try:
-            result = original(self._forward(forward), data, model, optimizer, scheduler, *rest, **named)
+            result = original(*arguments, **named)
         except Exception as error:
             self._failed(error)
             raise
@@ -160,10 +181,6 @@ class Watch:
         self.skips.count(self._skipped)
         self._note(result)
         self._tell_first()
-        if self.iteration % self.settings.interval == 0:
-            self._measure(result, model, optimizer, arguments)
-        self._beat(lambda heart: heart.done())
-        self._stop_if_too_many()
         return result
 
     def _must_have_seen_steps(self) -> None:
@@ -181,7 +198,7 @@ class Watch:
             raise Unobserved(text)
 
     # -- inside of a step -----------------------------------------------------------------------------------
-    def _begin(self, model: Any, optimizer: Any) -> None:
+    def _begin(self, model: Any, optimizer: Any, arguments: Any) -> None:
         """At the first step: model and optimizer are complete, and the process groups exist."""
         import torch
         from torch.distributed import distributed_c10d
@@ -207,25 +224,51 @@ class Watch:
         found = together(found)[0]  # all ranks count and judge alike
         self.spikes.refill(found)
         self.skips.refill(found, self.iteration)
+        if self.settings.memory is None or self.settings.memory_interval > 1:
+            self.last_words.prepare(arguments, optimizer)
+
+    def _count(self, arguments: Any) -> None:
+        """Counts floating point operations as upstream does, which has them in a local variable."""
+        from megatron.training import training
+
+        first = self._steps_here == 0
+        self._operations = arguments.num_floating_point_operations_so_far if first else self._operations_after
+        self._operations_after = self._operations + training.num_floating_point_operations(
+            arguments, _batch(arguments)
+        )
+        self._steps_here += 1
 
     def _remember(self, model: Any, optimizer: Any, scheduler: Any, data: Any, arguments: Any) -> None:
         """Writes a checkpoint of the steps so far into memory, as upstream would write it to the disk after the last step."""
         from megatron.training import training
 
         done = self.iteration - 1
-        if self._steps_here and done % self.settings.memory_interval == 0:
-            hooked = training.should_disable_forward_pre_hook(arguments)
-            if hooked:
-                training.disable_forward_pre_hook(model)
-            self.saving.remember(
-                Path(str(self.settings.memory)), done, model, optimizer, scheduler, self._operations, data
-            )
-            if hooked:
-                training.enable_forward_pre_hook(model)
-        if not self._steps_here:
-            self._operations = arguments.num_floating_point_operations_so_far
-        self._steps_here += 1
-        self._operations += training.num_floating_point_operations(arguments, _batch(arguments))
+        if self._steps_here == 1 or done % self.settings.memory_interval != 0:
+            return
+        hooked = training.should_disable_forward_pre_hook(arguments)
+        if hooked:
+            training.disable_forward_pre_hook(model)
+        self.saving.remember(
+            Path(str(self.settings.memory)), done, model, optimizer, scheduler, self._operations, data
+        )
+        if hooked:
+            training.enable_forward_pre_hook(model)
+
+    def _speak(self, model: Any, optimizer: Any, scheduler: Any, arguments: Any) -> None:
+        """After a failure: lets this rank write its part of a checkpoint of the last finished step.
+
+        An error in this is told, and the failure itself goes on to its end.
+        """
+        operations = self._operations
+        if self.last_words.whole == self.iteration:  # upstream counts a step after it
+            arguments.consumed_train_samples += _batch(arguments)
+            operations = self._operations_after
+        try:
+            self.last_words.speak(model, optimizer, scheduler, operations, self._reasons_alone)
+        except Exception as error:
+            text = f"rank {self.rank} has failed to write before its end: {type(error).__name__}: {error}"
+            print(text, flush=True)
+            events.append(self.settings.folder, "last words", text, iteration=self.iteration)
 
     def _forward(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Upstream's forward step, whose loss is noted before it is reduced over the ranks."""
@@ -369,18 +412,32 @@ class Watch:
         self._judge()
         return self.spikes.reasons(iteration)
 
+    def _reasons_alone(self, iteration: int) -> tuple[str, ...]:
+        """The same when the other ranks cannot be asked any more, by what this rank knows of the last steps and of its weights."""
+        for number, values in self._pending:
+            self.spikes.add(number, values | {"embedding norm": None})
+        self._pending = []
+        parameters = () if self.named is None else self.named.parameters
+        bad = next((name for name, parameter in parameters if not tensors.finite(parameter)), None)
+        found = self.spikes.reasons(iteration)
+        return found if bad is None else (*found, f"weight {bad} has NaN or infinity")
+
     # -- after a step ---------------------------------------------------------------------------------------
-    def _measure(self, result: Any, model: Any, optimizer: Any, arguments: Any) -> None:
-        """Collects the numbers of all ranks on rank 0, which writes them."""
+    def _measure(self, result: Any, optimizer: Any, arguments: Any) -> None:
+        """Collects the numbers of all ranks on rank 0, which writes them, or its own alone if the others have gone."""
         import torch
 
-        self._judge()
         own, self._own = self._own, {}
         with torch.no_grad():
             own |= self._local(result, optimizer)
         own["seconds"] = (self._seconds - self._waited) / self._steps
-        gathered: list[dict[str, Any]] = [{} for _ in range(torch.distributed.get_world_size())]
-        torch.distributed.all_gather_object(gathered, own)
+        try:
+            self._judge()
+            gathered = together(own)
+        except Exception:
+            if self.rank == 0:
+                self._write([own], optimizer, arguments)
+            raise
         if self.rank == 0:
             self._write(gathered, optimizer, arguments)
         self._seconds = self._waited = 0.0

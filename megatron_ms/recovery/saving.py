@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,9 @@ class Saving:
         self.seconds = 0.0  # of all checkpoints on the disk so far, with their manifests
         self.memory_seconds = 0.0  # of all checkpoints in memory so far
         self.machine = copies.here()
+        self.newest = 0  # the iteration of the last checkpoint that this rank has written or loaded
         self._remembering = False  # a checkpoint is written into memory now
+        self._alone = False  # this rank saves without the others
         self._context: dict[str, Any] = {}  # upstream's, for the checkpoints in memory
         self.chosen: dict[str, int] = {}  # folder of checkpoints -> the one that is loaded from it
 
@@ -41,6 +43,10 @@ class Saving:
         given = _arguments()
         if named.get("non_persistent_ckpt") or not given.save:
             return original(iteration, *arguments, **named)
+        divided = apart.writing() if self.divided else contextlib.nullcontext()
+        if self._alone:
+            with divided:
+                return original(iteration, *arguments, **named)
         if given.async_save:
             raise NotImplementedError(
                 "--async-save writes files after save_checkpoint has returned, which manifests do not know: "
@@ -55,9 +61,10 @@ class Saving:
             if self._apart:
                 place.mkdir(exist_ok=True)
         _barrier()
-        with apart.writing() if self.divided else contextlib.nullcontext():
+        with divided:
             result = original(iteration, *arguments, **named)
         size, health = self._finish(place, iteration)
+        self.newest = iteration
         if not self._remembering:
             seconds = time.monotonic() - began
             self.seconds += seconds
@@ -153,6 +160,15 @@ class Saving:
             memory.prune(place, iteration)
         self.memory_seconds += time.monotonic() - began
 
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """While it is open, this rank saves its own file without the others and without a manifest."""
+        self._alone = True
+        try:
+            yield
+        finally:
+            self._alone = False
+
     def load(self, original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         """Around load_checkpoint(model, optimizer, scheduler, load_arg="load", ...). Divided files are read whatever is written."""
         with apart.reading():
@@ -168,15 +184,26 @@ class Saving:
             if found := self._fault(manifest.place_of(folder, named_one)):
                 raise manifest.NothingWhole(f"checkpoint {named_one} in {folder} cannot be used: {found}")
             return original(*arguments, **named)
+        if _rank() == 0 and given.save and folder == Path(given.save):
+            self._put_together(folder)
         choice = manifest.choose(folder, self._fault, _same(manifest.iterations(folder)))
         self._tell(choice, folder)
         if choice.iteration is None:
             return 0, 0  # as upstream's, when there is no checkpoint
-        self.chosen[str(folder)] = choice.iteration
+        self.chosen[str(folder)] = self.newest = choice.iteration
         if _rank() == 0 and not (folder / manifest.LATEST).is_file():
             manifest.point(folder, choice.iteration)
         _barrier()
         return original(*arguments, **named)
+
+    def _put_together(self, folder: Path) -> None:
+        """Makes a checkpoint of what the ranks of a failed attempt have written last. The machines of that attempt have ended."""
+        from . import last_words
+
+        number = last_words.put_together(folder)
+        last_words.discard(folder)
+        if number is not None:
+            events.append(self.folder, "kept", last_words.said(number), iteration=number)
 
     def metadata(self, original: Callable[..., Any], tracker: str) -> Any:
         """Around read_metadata(tracker): the iteration, and whether it is a release."""

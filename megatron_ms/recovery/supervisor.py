@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from ..monitor import events
-from . import beats, manifest, memory
+from . import beats, last_words, manifest, memory
 
 FAILED, STOPPED = 1, 3  # exit codes: the work failed; a rule of health or recovery stopped the run for good
 _LONGEST = 300.0  # seconds of the longest pause before a restart
@@ -69,8 +69,8 @@ class Supervisor:
 
     def begin(self) -> Path:
         """Begins an attempt and returns its folder."""
+        self._keep()  # of a command that was killed
         if self.memory is not None:
-            self._keep()  # of a command that was killed
             memory.prepare(self.memory)
         self.attempt += 1
         self.signs.mkdir(parents=True)
@@ -103,14 +103,19 @@ class Supervisor:
             memory.discard(self.checkpoints)
 
     def _keep(self) -> None:
-        """Copies the newest checkpoint from memory to the disk."""
-        if self.memory is None:
-            return
-        number = memory.keep(self.memory, self.checkpoints)
+        """Copies the newest checkpoint from memory to the disk, and makes one of what the ranks have written before their end."""
+        number = None if self.memory is None else memory.keep(self.memory, self.checkpoints)
         if number is not None:
-            text = f"checkpoint {number} was kept from memory"
-            print(text, file=sys.stderr, flush=True)
-            events.append(self.folder, "kept", text, iteration=number)
+            self._kept(f"checkpoint {number} was kept from memory", number)
+        if self.rules.saves and self.rules.machines == 1:  # on several machines other ranks may still write
+            number = last_words.put_together(self.checkpoints)
+            if number is not None:
+                self._kept(last_words.said(number), number)
+            last_words.discard(self.checkpoints)
+
+    def _kept(self, text: str, number: int) -> None:
+        print(text, file=sys.stderr, flush=True)
+        events.append(self.folder, "kept", text, iteration=number)
 
     def _restart(self, text: str, where: int) -> Verdict:
         if self.rules.restarts == 0:

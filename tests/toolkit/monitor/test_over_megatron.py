@@ -38,10 +38,10 @@ def unchanged(run: Run, iteration: int) -> bool:
         (("train.global_batch=8",), 0),  # the NaN is in the first of two micro batches
     ],
 )
-def test_a_step_with_nan_changes_no_parameter_and_is_named(toy, words, rank) -> None:
+def test_a_step_with_nan_changes_no_parameter_and_is_named(toy, tmp_path, words, rank) -> None:
     """Upstream's own check, which would stop the run, is off."""
     every = ("health.skip_norm=100", "monitor.weights=true", "monitor.parameters=[.]", "recovery.restarts=0")
-    run = toy.run(*words, *every, fault={"place": "layer", "what": "nan", "rank": rank}, name="nan")
+    run = toy.run(*words, *every, fault={"place": "layer", "what": "nan", "rank": rank}, name=tmp_path.name)
     assert run.code == 0 and len(run.records) == ITERATIONS, run.output[-3000:]
     (text,) = run.told("skip")
     assert text.startswith("iteration 7 changes no parameter: gradient norm nan is over 100; ")

@@ -1,0 +1,123 @@
+"""What ranks write after a failure, and what becomes a checkpoint."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from megatron_ms.recovery import last_words, manifest
+from tests.megatron import lm_checkout as tools
+from tests.megatron.faulty_runs import Toy
+
+PARTS = ["mp_rank_00", "mp_rank_01"]
+
+
+def speak(disk: Path, rank: int, part: str, iteration: int, healthy: bool = True) -> Path:
+    """What a rank has written before its end."""
+    own = disk / last_words.FOLDER / f"rank-{rank}"
+    place = manifest.place_of(own, iteration)
+    (place / part).mkdir(parents=True)
+    (own / "parts.json").write_text(json.dumps({"part": part, "parts": PARTS}))
+    (place / part / "model.pt").write_bytes(f"{part} {iteration}".encode())
+    manifest.write(place, manifest.measure(place), manifest.Health(healthy, () if healthy else ("loss 99",)))
+    return place
+
+
+def test_the_newest_step_with_all_parts_becomes_a_checkpoint(tmp_path: Path) -> None:
+    """Ranks 0 and 2 have the first part, 1 and 3 the second. Rank 3 has come further, and rank 0 has failed."""
+    speak(tmp_path, 2, PARTS[0], 6)
+    speak(tmp_path, 1, PARTS[1], 6)
+    speak(tmp_path, 3, PARTS[1], 7)
+    manifest.demand(tmp_path)
+    assert last_words.put_together(tmp_path) == 6
+    assert manifest.choose(tmp_path).iteration == 6 and (tmp_path / manifest.LATEST).read_text() == "6"
+    files, health = manifest.read(manifest.place_of(tmp_path, 6))
+    assert set(files) == {f"{part}/model.pt" for part in PARTS} and health.healthy
+    assert not list(tmp_path.glob(".*")) and last_words.put_together(tmp_path) is None
+
+
+@pytest.mark.parametrize("damage", ["none", "unfinished", "unhealthy", "changed"])
+def test_parts_that_are_not_whole_and_healthy_make_none(tmp_path: Path, damage: str) -> None:
+    speak(tmp_path, 0, PARTS[0], 6)
+    if damage != "none":
+        place = speak(tmp_path, 1, PARTS[1], 6, healthy=damage != "unhealthy")
+        if damage == "unfinished":
+            (place / manifest.NAME).unlink()
+        if damage == "changed":
+            (place / PARTS[1] / "model.pt").write_bytes(b"mp_rank_01 7")
+    assert last_words.put_together(tmp_path) is None and not manifest.iterations(tmp_path)
+
+
+def test_an_older_step_than_that_on_the_disk_makes_none(tmp_path: Path) -> None:
+    for rank, part in enumerate(PARTS):
+        speak(tmp_path, rank, part, 6)
+    place = manifest.place_of(tmp_path, 8)
+    place.mkdir()
+    (place / "common.pt").write_text("x")
+    manifest.write(place, manifest.measure(place))
+    assert last_words.put_together(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({}, ""),
+        ({"save": None}, "the run writes no checkpoints"),
+        ({"use_dist_ckpt": True, "ckpt_format": "torch_dist"}, "the ranks write the format torch_dist together"),
+        ({"use_distributed_optimizer": True}, "the distributed optimizer divides its state among the ranks"),
+        ({"fp8": "hybrid"}, "the scales of fp8 change in the forward pass"),
+        ({"rerun_mode": "validate_results"}, "the state of reruns changes in a step"),
+    ],
+)  # fmt: skip
+def test_trainings_whose_ranks_cannot_write_alone(given, why) -> None:
+    assert last_words.against(SimpleNamespace(**{"save": "x", "ckpt_format": "torch", **given})) == why
+
+
+@pytest.fixture(scope="module")
+def toy(megatron_checkout: Path, tmp_path_factory) -> Toy:
+    folder = tmp_path_factory.mktemp("words")
+    return Toy(folder / "runs", tools.scratch_copy(megatron_checkout, folder))
+
+
+@pytest.fixture(scope="module")
+def base(toy):
+    """The curve of the uninterrupted run with these words."""
+    known: dict[tuple[str, ...], list] = {}
+
+    def curve(words: tuple[str, ...]) -> list:
+        if words not in known:
+            run = toy.run(*words, name=f"base{len(known)}")
+            assert run.code == 0, run.output[-3000:]
+            known[words] = run.curve()
+        return known[words]
+
+    return curve
+
+
+TENSORS = ("save.format=safetensors", "train.precision=bf16")
+STAGES = ("parallel.pipeline=2",)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "fault", "goes_on"),
+    [
+        ((), {"place": "all-reduce", "what": "kill", "rank": 0}, 6),
+        ((), {"place": "forward", "what": "error"}, 6),
+        ((), {"place": "optimizer", "what": "kill_after"}, 7),
+        (TENSORS, {"place": "all-reduce", "what": "kill", "rank": 0}, 6),
+        (STAGES, {"place": "forward", "what": "error"}, 6),  # the rank with the error writes its part itself
+        (STAGES, {"place": "forward", "what": "kill"}, 4),  # nobody else has it
+        (("parallel.distributed_optimizer=true",), {"place": "forward", "what": "kill"}, 4),
+    ],
+)
+def test_the_ranks_that_are_left_lose_no_finished_step(toy, base, tmp_path, words, fault, goes_on) -> None:
+    """The fault is in step 7, and checkpoints are written after every 4 steps."""
+    run = toy.run(*words, fault=fault, name=tmp_path.name)
+    assert run.code == 0 and not run.left, run.output[-3000:]
+    assert run.told("resume") == [f"goes on from checkpoint {goes_on}"], run.events
+    assert run.curve() == base(words) and run.lost() == 6 - min(goes_on, 6)
+    assert not list((run.folder / "checkpoints").glob(".*")) and len(run.told("kept")) == (goes_on > 4)
