@@ -369,6 +369,9 @@ class Recovery(WithFlags):
     silence: float = key(
         60.0, "seconds after which a rank without a sign of life is ended; 0 waits for ever", ge=0
     )
+    stall: float = key(
+        1800.0, "seconds after which a step that does not end is given up; 0 waits for ever", ge=0
+    )
     memory: int | None = key(
         None, "steps between checkpoints in the memory of this machine, which a failure does not lose", gt=0
     )

@@ -1,7 +1,8 @@
 """Signs of life of ranks: each writes a small record into a file, and the supervisor of its machine reads them.
 
 A thread of the rank writes the record every second, also while the rank waits for others. So only a process that is stopped,
-dead, or keeps Python's lock for itself is silent. The record also names the step, so that a crash can be placed.
+dead, or keeps Python's lock for itself is silent. The record also names the step, so that a crash can be placed, and since when it
+runs: ranks that wait for each other for ever are not silent.
 """
 
 from __future__ import annotations
@@ -18,21 +19,22 @@ from typing import Any
 
 _RECORD = struct.Struct(
     "<8sqqqdd"
-)  # magic, pid, iteration that is running, finished steps, time of the beat, of the last step
+)  # magic, pid, iteration that is running, finished steps, time of the beat, of the begin of the running step
 _MAGIC = b"msbeat1\0"
 INTERVAL = 1.0  # seconds between two beats
 
 
 @dataclass(frozen=True)
 class Beat:
-    """A rank's last sign of life. Times are those of the machine's monotonic clock."""
+    """A rank's last sign of life. Times are those of the machine's monotonic clock. since: when the running step has begun; 0
+    between two steps, where checkpoints are written and models validated."""
 
     rank: int
     pid: int
     iteration: int
     finished: int
     beaten: float
-    stepped: float
+    since: float
 
     @property
     def state(self) -> str:
@@ -65,6 +67,10 @@ class Beat:
             f"in iteration {self.iteration}"
         )
 
+    def said_stalled(self, now: float) -> str:
+        """What is known of a rank whose step does not end."""
+        return f"rank {self.rank} (pid {self.pid}) has not ended iteration {self.iteration} after {now - self.since:.0f} s"
+
 
 class Heart:
     """The side of a rank."""
@@ -75,7 +81,7 @@ class Heart:
         self._handle = os.open(folder / f"rank-{rank}.beat", os.O_WRONLY | os.O_CREAT, 0o644)
         self._lock = threading.Lock()
         self.iteration = self.finished = 0
-        self.stepped = time.monotonic()
+        self.since = 0.0
 
     def start(self) -> None:
         """Begins to beat, in a thread that does not keep the process alive."""
@@ -86,18 +92,18 @@ class Heart:
         """Writes the record."""
         with self._lock:
             now = time.monotonic()
-            record = _RECORD.pack(_MAGIC, os.getpid(), self.iteration, self.finished, now, self.stepped)
+            record = _RECORD.pack(_MAGIC, os.getpid(), self.iteration, self.finished, now, self.since)
             os.pwrite(self._handle, record, 0)
 
     def running(self, iteration: int) -> None:
         """The step with this number begins."""
-        self.iteration = iteration
+        self.iteration, self.since = iteration, time.monotonic()
         self.beat()
 
     def done(self) -> None:
         """The step has ended."""
         self.finished += 1
-        self.stepped = time.monotonic()
+        self.since = 0.0
         self.beat()
 
     def reason(self, kind: str, text: str, final: bool = False, **more: Any) -> None:
@@ -132,9 +138,9 @@ def read(folder: Path) -> dict[int, Beat]:
         raw = file.read_bytes()
         if not number.isdigit() or len(raw) != _RECORD.size:
             continue  # a rank that is about to write its first record
-        magic, pid, iteration, finished, beaten, stepped = _RECORD.unpack(raw)
+        magic, pid, iteration, finished, beaten, since = _RECORD.unpack(raw)
         if magic == _MAGIC:
-            found[int(number)] = Beat(int(number), pid, iteration, finished, beaten, stepped)
+            found[int(number)] = Beat(int(number), pid, iteration, finished, beaten, since)
     return found
 
 
@@ -151,3 +157,11 @@ def silent(beats: Mapping[int, Beat], patience: float, now: float) -> list[Beat]
     """The running ranks that have been silent for longer than `patience` seconds, the longest first."""
     late = [beat for beat in beats.values() if now - beat.beaten > patience and beat.state not in ("", "Z")]
     return sorted(late, key=lambda beat: beat.beaten)
+
+
+def stalled(beats: Mapping[int, Beat], patience: float, now: float) -> list[Beat]:
+    """The ranks whose step runs for longer than `patience` seconds, the longest first."""
+    return sorted(
+        (beat for beat in beats.values() if beat.since and now - beat.since > patience),
+        key=lambda beat: beat.since,
+    )

@@ -25,13 +25,15 @@ _LONGEST = 300.0  # seconds of the longest pause before a restart
 @dataclass(frozen=True)
 class Rules:
     """restarts: the most restarts. backoff: seconds before the first one, which double. silence: seconds after which a rank
-    without a sign of life is ended, 0 for never. saves: whether the run writes checkpoints. machines: of the run."""
+    without a sign of life is ended, 0 for never. saves: whether the run writes checkpoints. machines: of the run. stall: seconds
+    after which a rank whose step does not end is ended, 0 for never."""
 
     restarts: int = 0
     backoff: float = 1.0
     silence: float = 60.0
     saves: bool = False
     machines: int = 1
+    stall: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -166,13 +168,13 @@ class Supervisor:
 
     @contextmanager
     def watching(self, launcher: Any) -> Iterator[None]:
-        """While it is open, silent ranks are ended.
+        """While it is open, a rank that is silent, or whose step does not end, is ended.
 
         launcher: the process (with `pid` and `terminate`) that has started the ranks.
         """
         over = threading.Event()
         thread = threading.Thread(target=self._watch, args=(launcher, over), daemon=True)
-        if self.rules.silence:
+        if self.rules.silence or self.rules.stall:
             thread.start()
         self.launcher = launcher
         try:
@@ -184,20 +186,27 @@ class Supervisor:
                 thread.join()
 
     def _watch(self, launcher: Any, over: threading.Event) -> None:
-        while not over.wait(min(self.rules.silence / 4, 1.0)):
-            for beat in self.silent(time.monotonic()):
+        limits = [one for one in (self.rules.silence, self.rules.stall) if one]
+        while not over.wait(min(*limits, 4.0) / 4):
+            now = time.monotonic()
+            late = [("silent", beat, beat.said(now)) for beat in self.silent(now)]
+            late += [("stalled", beat, beat.said_stalled(now)) for beat in self.stalled(now)]
+            for kind, beat, text in late:
                 if beat.parent == launcher.pid:
-                    text = beat.said(time.monotonic())
                     self.named.append(text)
                     print(text, file=sys.stderr, flush=True)
-                    events.append(self.folder, "silent", text, rank=beat.rank, iteration=beat.iteration)
+                    events.append(self.folder, kind, text, rank=beat.rank, iteration=beat.iteration)
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(beat.pid, signal.SIGKILL)
                     return  # the launcher ends the others
 
     def silent(self, now: float) -> list[beats.Beat]:
         """The ranks of this attempt that have been silent for too long."""
-        return beats.silent(beats.read(self.signs), self.rules.silence, now)
+        return beats.silent(beats.read(self.signs), self.rules.silence, now) if self.rules.silence else []
+
+    def stalled(self, now: float) -> list[beats.Beat]:
+        """The ranks of this attempt whose step does not end."""
+        return beats.stalled(beats.read(self.signs), self.rules.stall, now) if self.rules.stall else []
 
     @contextmanager
     def signals(self) -> Iterator[None]:

@@ -182,7 +182,8 @@ def _supervisor(settings: Settings | hf.Settings, chosen: RunFolder, shared: Pat
     rules = settings.recovery
     saves = settings.save.interval is not None and settings.monitor.watch
     memory = None if rules.memory is None else place_for(shared, settings.run.node_rank)
-    limits = Rules(rules.restarts, rules.backoff, rules.silence, saves, settings.run.nodes)
+    nodes, stall = settings.run.nodes, rules.stall if settings.monitor.watch else 0.0
+    limits = Rules(rules.restarts, rules.backoff, rules.silence, saves, nodes, stall)
     return Supervisor(chosen.path, limits, memory, shared / "checkpoints")
 
 

@@ -123,6 +123,31 @@ def test_a_rank_that_beats_is_left_alone(launched) -> None:
     assert [beat.rank for beat in supervisor.silent(time.monotonic() + 60)] == [1]
 
 
+def test_a_step_that_does_not_end_is_named_and_ended(launched, tmp_path) -> None:
+    """All ranks wait for each other, and their threads go on giving signs of life."""
+    supervisor, launcher, rank = launched
+    supervisor.rules = Rules(silence=60.0, stall=2.0)
+    with supervisor.watching(launcher):
+        assert launcher.wait(60) == 1
+    (text,) = supervisor.named
+    assert text.startswith(f"rank 1 (pid {rank}) has not ended iteration 4 after ")
+    assert [event["kind"] for event in events.read(tmp_path)][-1] == "stalled"
+
+
+def test_only_steps_are_timed(tmp_path) -> None:
+    """Not the start, and not what is between two steps, such as a checkpoint."""
+    heart = beats.Heart(tmp_path, 0)
+    for act, late in (
+        (heart.beat, 0),
+        (lambda: heart.running(1), 1),
+        (heart.done, 0),
+        (lambda: heart.running(2), 1),
+    ):
+        act()
+        assert len(beats.stalled(beats.read(tmp_path), 60.0, time.monotonic() + 61)) == late
+        assert not beats.stalled(beats.read(tmp_path), 60.0, time.monotonic())
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_signals_let_the_ranks_save_and_end(launched, number) -> None:
     supervisor, launcher, _ = launched
