@@ -3,10 +3,11 @@
 #
 #     bash tests/upstreams.sh FOLDER [arguments of pytest]
 #
-# FOLDER holds git repositories as Megatron-LM.git.tar, MindSpeed.git.tar and MindSpeed-LLM.git.tar. They are unpacked and
-# checked out under build/upstreams. Without further arguments Megatron-LM's parallel layouts, its newer releases and MindSpeed's
-# adaptor are run, then the trainings through trl, peft and accelerate, which pip fetches, then MindSpeed-LLM as
-# `auto_convert.sh llm` converts it, with the user stories of the toolkit. The newest Megatron-LM needs Python 3.12: it is run if MSADAPTER_PYTHON_3_12 names the one
+# FOLDER holds git repositories as Megatron-LM.git.tar, MindSpeed.git.tar and MindSpeed-LLM.git.tar, and a tree as
+# MindSpeed-RL-2.3.0.tar.xz. They are unpacked and checked out under build/upstreams. Without further arguments Megatron-LM's
+# parallel layouts, its newer releases and MindSpeed's adaptor are run, then the trainings through trl, peft and accelerate, which
+# pip fetches, then MindSpeed-LLM as `auto_convert.sh llm` converts it, with the user stories of the toolkit, then MindSpeed-RL with
+# Ray as `auto_convert.sh rl` converts it. The newest Megatron-LM needs Python 3.12: it is run if MSADAPTER_PYTHON_3_12 names the one
 # of an environment that `auto_convert.sh core --release 0.19.0` has made.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -69,3 +70,7 @@ export MSADAPTER_MINDSPEED="$work/converted/llm/MindSpeed" MSADAPTER_MINDSPEED_L
 export PYTHONPATH="$work/converted/packages-llm-26.1.0"
 bash tests/run.sh tests/npu/test_mindspeed_llm.py tests/npu/test_mindspeed_llm_tools.py \
   -k "engine and qwen25 or second_converter"
+unset PYTHONPATH MSADAPTER_MINDSPEED MSADAPTER_MINDSPEED_LLM # of release 26.1.0, and MindSpeed-RL needs 2.3.0
+[ -d "$work/MindSpeed-RL" ] || tar -xf "$folder/MindSpeed-RL-2.3.0.tar.xz" -C "$work"
+converted rl --source MindSpeed-RL="$work/MindSpeed-RL"
+MSADAPTER_RL_ENV="$work/converted/rl/env.sh" bash tests/run.sh tests/npu/test_mindspeed_rl.py -k "mathematics or killed or 2-1"

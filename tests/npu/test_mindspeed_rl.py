@@ -60,7 +60,7 @@ def test_resharding(tensor, pipeline, shell, task, tmp_path, record_property) ->
     """
     result = tmp_path / "pairs"
     words = ("torchrun", "--nproc-per-node", 2, RESHARDING, task / "model", tensor, pipeline, result)
-    subprocess.run(shell(*words), check=True, timeout=300)
+    subprocess.run(shell(*words), check=True, timeout=600)
     for rank in range(2):
         pairs = json.loads(Path(f"{result}.{rank}").read_text())
         gaps = []
@@ -85,7 +85,7 @@ def test_mathematics_by_hand(shell, tmp_path) -> None:
     With the advantage 2 the ratio 1.5 counts as 1.2 (clip higher: 1.28), and 0.5 and 1 count; with -1 the ratio 0.5 counts as 0.8.
     The reference gives the tokens 1, 2 and 1/2 times their probability, and 2 times: k3 is 0, 1 - ln 2, ln 2 - 1/2, and 1 - ln 2.
     """
-    subprocess.run(shell("python", MATHEMATICS, tmp_path / "found"), check=True, timeout=120)
+    subprocess.run(shell("python", MATHEMATICS, tmp_path / "found"), check=True, timeout=600)
     found = json.loads((tmp_path / "found").read_text())
 
     def holds(name: str, wanted: list) -> None:
@@ -132,16 +132,16 @@ def test_a_killed_worker_ends_the_job(shell, task, tmp_path) -> None:
     with open(tmp_path / "out.txt", "w+") as out:
         child = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
         try:
-            told = _wait_for(tmp_path / "out.txt", r"\biteration: 2 / 1000", child, 240)
+            told = _wait_for(tmp_path / "out.txt", r"\biteration: 2 / 1000", child, 600)
             (cluster,) = set(Path("/tmp").glob("ray-*")) - folders
             assert len(job.members(cluster)) > 5
             victim = int(re.findall(r"IntegratedWorker pid=(\d+)", told)[-1])
             os.kill(victim, signal.SIGKILL)
             killed = time.monotonic()
-            assert child.wait(90) == 1
+            assert child.wait(180) == 1
         finally:
-            child.kill()
-            child.wait()
+            child.terminate()  # a job that still runs ends its cluster
+            child.wait(120)
     print(f"the job ended {time.monotonic() - killed:.1f} s after the worker")
     last = (tmp_path / "out.txt").read_text().strip().splitlines()[-1]
     assert last == f"train_grpo.py failed: the worker IntegratedWorker with process id {victim} has died"
