@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from megatron_ms.training import folder as folders
 from megatron_ms.upstream import trees
 from tests.distributed.ranks import left
 from tests.megatron import lm_checkout as tools
+from tests.megatron import shared_memory
 
 INJECTOR = Path(__file__).with_name("faults")
 ITERATIONS, INTERVAL = 12, 4
@@ -40,7 +42,11 @@ _QWEN: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Run:
-    """A run that has ended. records: the last one of each iteration. left: processes and shared memory that remain."""
+    """A run that has ended.
+
+    records: the last one of each iteration. left: processes and shared memory that remain. marks: the folder in which injected
+    faults leave files. load: how many processes wanted to run on average in the minute before its end.
+    """
 
     code: int
     output: str
@@ -48,6 +54,8 @@ class Run:
     records: dict[int, dict[str, Any]] = field(repr=False)
     events: list[dict[str, Any]] = field(repr=False)
     left: list[str] = field(default_factory=list)
+    marks: Path | None = None
+    load: float = 0.0
 
     def curve(self) -> list[tuple[float, float]]:
         """Loss and gradient norm of all iterations, with all digits."""
@@ -61,11 +69,23 @@ class Run:
         lines = events.read(self.folder, outputs.MEASURED)
         return len(lines) - len(self.records)
 
+    def fault_time(self) -> float | None:
+        """When the first fault was injected; None without one."""
+        found = [] if self.marks is None else [mark.stat().st_mtime for mark in self.marks.glob("*-*")]
+        return min(found, default=None)
+
     def recovery(self) -> float | None:
-        """Seconds from the first failure to the first step after it."""
-        failed = next((event["time"] for event in self.events if event["kind"] == "failure"), None)
+        """Seconds from the first fault to the first step after it."""
+        began = self.fault_time()
         steps = [event["time"] for event in self.events if event["kind"] == "step"]
-        return None if failed is None else next((when - failed for when in steps if when > failed), None)
+        return None if began is None else next((when - began for when in steps if when > began), None)
+
+    def start(self) -> float:
+        """Seconds that the first attempt needed from its begin to its first step."""
+        times = {
+            kind: [one["time"] for one in self.events if one["kind"] == kind] for kind in ("attempt", "step")
+        }
+        return times["step"][0] - times["attempt"][0]
 
 
 class Toy:
@@ -99,14 +119,19 @@ class Toy:
         processes: int = 2,
         name: str = "run",
         patience: float = PATIENCE,
+        before: Sequence[str] = (),
     ) -> Run:
-        """Trains with KEY=VALUE and a fault. A second run of the same name begins in another folder."""
+        """Trains with KEY=VALUE and a fault. A second run of the same name begins in another folder.
+
+        before: words of a command that starts the toolkit.
+        """
         content = self.settings(name, processes=processes)
         place = self.folder / f"{name}.yaml"
         place.write_text(yaml.safe_dump(content))
         mark = f"fault-{os.getpid()}-{time.monotonic_ns()}"
+        shared = shared_memory.entries()
         done = subprocess.run(
-            [sys.executable, "-m", "megatron_ms", "train", str(place), *words],
+            [*before, sys.executable, "-m", "megatron_ms", "train", str(place), *words],
             env=self._environment(mark, fault, name),
             cwd=tools.ROOT,
             capture_output=True,
@@ -117,9 +142,14 @@ class Toy:
         assert found, done.stdout + done.stderr
         chosen = found[-1].path
         lines = {line["iteration"]: line for line in events.read(chosen, outputs.MEASURED)}
-        place = memory.place_for(chosen)
-        remains = _remaining(mark) + ([str(place)] if place.exists() else [])
-        return Run(done.returncode, done.stdout + done.stderr, chosen, lines, events.read(chosen), remains)
+        remains = _remaining(mark) + shared_memory.left_since(shared, memory.place_for(chosen).name)
+        marks = None if fault is None else self._marks(name)
+        told = (lines, events.read(chosen), remains, marks, os.getloadavg()[0])
+        return Run(done.returncode, done.stdout + done.stderr, chosen, *told)
+
+    def _marks(self, name: str) -> Path:
+        """Where the faults of a run leave files."""
+        return self.folder / f"marks-{name}"
 
     def _environment(self, mark: str, fault: dict[str, Any] | None, name: str) -> dict[str, str]:
         clean = {
@@ -128,7 +158,7 @@ class Toy:
         clean |= {"MSADAPTER_TEST_JOB": mark}
         if fault is None:
             return clean
-        marks = self.folder / f"marks-{name}"
+        marks = self._marks(name)
         marks.mkdir(exist_ok=True)
         whole = {"tree": str(self.megatron), "marks": str(marks), "rank": 1, "iteration": 7, **fault}
         paths = [str(INJECTOR), *filter(None, [os.environ.get("PYTHONPATH")])]

@@ -17,6 +17,7 @@ from megatron_ms.monitor import events, outputs
 from megatron_ms.recovery import memory
 from tests.distributed.ranks import left
 from tests.megatron import lm_checkout as tools
+from tests.megatron import shared_memory
 from tests.megatron.faulty_runs import PATIENCE, Run, Toy
 from tests.ports import free_port
 
@@ -52,6 +53,7 @@ class Machines:
 
     def __post_init__(self) -> None:
         self.port = free_port()
+        self._shared = shared_memory.entries()
         self.run = (self.toy.folder / self.name / "together").absolute()
 
     def start(self, number: int, *words: str) -> None:
@@ -98,9 +100,9 @@ class Machines:
         codes = [machine.process.wait(PATIENCE) for machine in self.running.values()]
         lines = {line["iteration"]: line for line in events.read(self.run, outputs.MEASURED)}
         remains = [str(pid) for machine in self.running.values() for pid in left(machine.mark)]
-        places = [memory.place_for(self.run, number) for number in self.running]
-        remains += [str(place) for place in places if place.exists()]
-        return Run(max(codes), self.output(), self.run, lines, events.read(self.run), remains)
+        remains += shared_memory.left_since(self._shared, memory.place_for(self.run).name)
+        told = (lines, events.read(self.run), remains)
+        return Run(max(codes), self.output(), self.run, *told, load=os.getloadavg()[0])
 
     def output(self) -> str:
         files = sorted(self.toy.folder.glob(f"{self.name}-*.log"))

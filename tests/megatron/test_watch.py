@@ -118,7 +118,9 @@ def test_a_part_of_the_table_with_a_newer_release(newer_suite, name) -> None:
 @pytest.mark.parametrize("kind", ["torch", "torch_dist", "safetensors"])
 def test_no_killed_save_is_loaded(tmp_path, kind) -> None:
     found = reliability.cut_saves(kind, 30, tmp_path / "cuts")
-    assert found["corrupt"] == 0 and found["killed"] > 15
+    assert found["corrupt"] == 0 and found["ended"] > 15
+    files = {name for name in found["where"] if name != "a call"}
+    assert "manifest.json" in files and len(files) >= 3 and all(found["where"].values()), found
 
 
 def test_an_unknown_source_of_upstream_is_refused(suite, tmp_path) -> None:

@@ -1,17 +1,17 @@
 """Injects a fault into a rank. Python imports this module at its start, because its folder is on PYTHONPATH.
 
-FAULT is a JSON object: rank (or a list of them), iteration, place (a key of PLACES), what (a function of this module), times, marks
-(a folder in which each fault leaves a file, so that a later attempt has it no more).
+FAULT is a JSON object: rank (or a list of them), iteration, place (a key of PLACES, or a list of them), what (a function of this
+module, or of inside.py), times, marks (a folder in which each fault leaves a file, so that a later attempt has it no more).
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import resource
 import signal
 import sys
-import time
 from pathlib import Path
 
 PLACES = {
@@ -69,6 +69,12 @@ def _ask(number, original, *arguments, **named):
     return original(*arguments, **named)
 
 
+def terminate_rank(original, *arguments, **named):
+    """SIGTERM to this rank alone."""
+    os.kill(os.getpid(), signal.SIGTERM)
+    return original(*arguments, **named)
+
+
 def error(original, *arguments, **named):
     raise RuntimeError("the device was lost")
 
@@ -102,17 +108,24 @@ def wrong_numbers(original, *arguments, **named):
     raise RuntimeError(f"PRECISION ERROR{wanted}")
 
 
-def slow(original, *arguments, **named):
-    """This rank takes at least twice as long."""
-    began = time.perf_counter()
-    result = original(*arguments, **named)
-    time.sleep(0.3 + time.perf_counter() - began)
-    return result
-
-
 def nan(original, *arguments, **named):
     result = original(*arguments, **named)
     return (result[0] * float("nan"), *result[1:])
+
+
+def nan_gradient(original, *arguments, **named):
+    """The output of the layer is right, and the gradient that comes back to it has NaN."""
+    result = original(*arguments, **named)
+    result[0].register_hook(lambda gradient: gradient * float("nan"))
+    return result
+
+
+def nan_weight(original, module, *arguments, **named):
+    """One number of one weight is NaN."""
+    weights = dict(module.named_parameters())
+    name = next(one for one in weights if one.endswith(_fault["weight"]))
+    weights[name].data.view(-1)[5] = float("nan")
+    return original(module, *arguments, **named)
 
 
 def large(original, module, *arguments, **named):
@@ -131,8 +144,21 @@ def cut(original, *arguments, **named):
 
 
 def full(original, *arguments, **named):
-    """Files cannot grow over so many bytes, as on a full disk; the program gets an error."""
+    """Files cannot grow over so many bytes; the program gets the error EFBIG."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (_fault["bytes"], _fault["bytes"]))
+    return original(*arguments, **named)
+
+
+def fill(original, *arguments, **named):
+    """All that is left of a file system is used up."""
+    with open(Path(_fault["disk"]) / "filling", "ab", buffering=0) as opened:
+        for size in (1 << 16, 1 << 12, 1):
+            try:
+                while opened.write(bytes(size)):
+                    pass
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
     return original(*arguments, **named)
 
 
@@ -156,10 +182,14 @@ def _due() -> bool:
 def _around(original):
     import functools
 
+    import inside
+
+    what = globals().get(_fault["what"]) or getattr(inside, _fault["what"])
+
     @functools.wraps(original)
     def around(*arguments, **named):
         if _due():
-            return globals()[_fault["what"]](original, *arguments, **named)
+            return what(original, *arguments, **named)
         return original(*arguments, **named)
 
     return around
@@ -169,12 +199,12 @@ def _install() -> None:
     from patches.rules import fingerprint, source_of
     from patches.runtime import RuntimePatch, install_patches
 
-    file, module, symbol = PLACES[_fault["place"]]
-    source = source_of(symbol, (Path(_fault["tree"]) / file).read_text(), file)
-    patch = RuntimePatch(
-        f"fault-{symbol}", module, symbol, "a fault for a test", "temporary", _around, (fingerprint(source),)
-    )
-    install_patches([patch])
+    places = _fault["place"]
+    for place in places if isinstance(places, list) else [places]:
+        file, module, symbol = PLACES[place]
+        source = source_of(symbol, (Path(_fault["tree"]) / file).read_text(), file)
+        told = ("a fault for a test", "temporary", _around, (fingerprint(source),))
+        install_patches([RuntimePatch(f"fault-{symbol}", module, symbol, *told)])
 
 
 _fault = json.loads(os.environ.get("FAULT", "{}"))
