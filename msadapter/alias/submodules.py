@@ -19,7 +19,7 @@ backends.nnpack backends.openmp backends.opt_einsum backends.quantized compiler 
 cpu.amp.autocast_mode cpu.amp.grad_scaler cuda cuda._utils
 cuda.amp cuda.amp.autocast_mode cuda.amp.grad_scaler cuda.graphs cuda.memory cuda.nccl cuda.nvtx
 cuda.profiler cuda.random cuda.streams distributed distributed.algorithms distributed.algorithms.join
-distributed.constants distributed.device_mesh distributed.distributed_c10d distributed.utils distributions
+distributed.constants distributed.device_mesh distributed.distributed_c10d distributed.rpc distributed.utils distributions
 distributions.bernoulli distributions.beta distributions.binomial distributions.categorical
 distributions.cauchy distributions.chi2 distributions.constraint_registry distributions.constraints
 distributions.continuous_bernoulli distributions.dirichlet distributions.distribution

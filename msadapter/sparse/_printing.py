@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..tensor._printing import OPTIONS, contents, names_dtype
+from ..tensor._printing import PRINT_OPTS, _tensor_str, names_dtype
 
 _INDENT = len("tensor(")
 
@@ -12,7 +12,7 @@ def _part(name: str, tensor) -> str:
     prefix = f"{name}=tensor("
     if not tensor.numel():
         return f"{prefix}[], size={tuple(tensor.shape)})"
-    return f"{prefix}{contents(tensor, _INDENT + len(prefix))})"
+    return f"{prefix}{_tensor_str(tensor, _INDENT + len(prefix))})"
 
 
 def sparse_str(tensor) -> str:
@@ -31,7 +31,7 @@ def sparse_str(tensor) -> str:
     # for coordinates, the size begins a new line
     used, fresh = len(out) - out.rfind("\n") + 1, tensor.is_sparse
     for piece in rest:
-        if fresh or used + len(piece) + 2 > OPTIONS.linewidth:
+        if fresh or used + len(piece) + 2 > PRINT_OPTS.linewidth:
             out, used, fresh = f"{out},\n{' ' * _INDENT}{piece}", _INDENT + len(piece), False
         else:
             out, used = f"{out}, {piece}", used + len(piece) + 2

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 
 from .._host import extensions
 from .._values.base import _C
 from .._values.dtype import ALL
 
 
-class PrintOptions:
+class _PrintOptions:
     precision = 4
     threshold = 1000
     edgeitems = 3
@@ -17,7 +18,7 @@ class PrintOptions:
     sci_mode: bool | None = None
 
 
-OPTIONS = PrintOptions()
+PRINT_OPTS = _PrintOptions()
 
 
 def set_printoptions(
@@ -30,7 +31,9 @@ def set_printoptions(
         "full": (4, math.inf, 3, 80),
     }
     if profile is not None:
-        OPTIONS.precision, OPTIONS.threshold, OPTIONS.edgeitems, OPTIONS.linewidth = presets[profile]
+        PRINT_OPTS.precision, PRINT_OPTS.threshold, PRINT_OPTS.edgeitems, PRINT_OPTS.linewidth = presets[
+            profile
+        ]
     for name, value in (
         ("precision", precision),
         ("threshold", threshold),
@@ -38,12 +41,25 @@ def set_printoptions(
         ("linewidth", linewidth),
     ):
         if value is not None:
-            setattr(OPTIONS, name, value)
-    OPTIONS.sci_mode = sci_mode
+            setattr(PRINT_OPTS, name, value)
+    PRINT_OPTS.sci_mode = sci_mode
 
 
 def get_printoptions() -> dict:
-    return {n: getattr(OPTIONS, n) for n in ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")}
+    return {
+        n: getattr(PRINT_OPTS, n) for n in ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")
+    }
+
+
+@contextmanager
+def printoptions(**options):
+    """Change how tensors are printed inside a block. The arguments are those of set_printoptions."""
+    before = get_printoptions()
+    set_printoptions(**options)
+    try:
+        yield
+    finally:
+        set_printoptions(**before)
 
 
 class _RealFormat:
@@ -60,8 +76,8 @@ class _RealFormat:
         top, low = max(finite), min(finite)
         self.integral = all(v == math.ceil(v) for v in finite)
         self.scientific = top / low > 1000.0 or top > 1.0e8 or (not self.integral and low < 1.0e-4)
-        if OPTIONS.sci_mode is not None:
-            self.scientific = OPTIONS.sci_mode
+        if PRINT_OPTS.sci_mode is not None:
+            self.scientific = PRINT_OPTS.sci_mode
         self.width = max(
             len(self(v)) for v in values if math.isfinite(v) and v != 0
         )  # nan and inf do not make the other columns wider
@@ -72,11 +88,11 @@ class _RealFormat:
         if not math.isfinite(v):
             text = "nan" if math.isnan(v) else "inf" if v > 0 else "-inf"
         elif self.scientific:
-            text = f"{v:.{OPTIONS.precision}e}"
+            text = f"{v:.{PRINT_OPTS.precision}e}"
         elif self.integral:
             text = f"{v:.0f}."
         else:
-            text = f"{v:.{OPTIONS.precision}f}"
+            text = f"{v:.{PRINT_OPTS.precision}f}"
         return text.rjust(self.width)
 
 
@@ -95,7 +111,7 @@ def _summarised(values, shape, limit):
     """Return nested lists of the values, with None where elements are left out."""
     if not shape or not isinstance(values, list):
         return values
-    e = OPTIONS.edgeitems
+    e = PRINT_OPTS.edgeitems
     if limit and len(values) > 2 * e:
         kept = values[:e] + [None] + values[-e:]
     else:
@@ -117,7 +133,7 @@ def _lines(nested, depth: int, indent: int, fmt) -> str:
     if depth == 1:
         cells = [" ..." if v is None else fmt(v) for v in nested]
         width = max([len(c) for c in cells], default=0) + 2
-        per_line = max(1, (OPTIONS.linewidth - indent) // max(width, 1))
+        per_line = max(1, (PRINT_OPTS.linewidth - indent) // max(width, 1))
         rows = [", ".join(cells[i : i + per_line]) for i in range(0, len(cells), per_line)]
         return "[" + (",\n" + " " * (indent + 1)).join(rows) + "]"
     parts = [" ..." if v is None else _lines(v, depth - 1, indent + 1, fmt) for v in nested]
@@ -125,14 +141,20 @@ def _lines(nested, depth: int, indent: int, fmt) -> str:
     return "[" + ("," + "\n" * (depth - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
-def contents(tensor, indent: int) -> str:
-    """Return the values as nested brackets. Lines after the first are indented by ``indent`` columns."""
+def _tensor_str(self, indent: int) -> str:
+    """Return the values as nested brackets. Lines after the first are indented by ``indent`` columns.
+
+    The name and the arguments are PyTorch's, because libraries call it.
+    """
+    tensor = self
+    if tensor.numel() == 0:
+        return "[]"
     d, plain = tensor.dtype, tensor.detach()
     if d.itemsize < 4 and d.is_floating_point:
         plain = plain.to(ALL["float32"])
     if _C.device_tag(plain):
         plain = plain.to("cpu")
-    limit = tensor.numel() > OPTIONS.threshold
+    limit = tensor.numel() > PRINT_OPTS.threshold
     nested = _summarised(plain.tolist(), tuple(tensor.shape), limit)
     leaves = list(_leaves(nested))
     fmt = _ComplexFormat(leaves) if d.is_complex else _RealFormat(leaves, d.is_floating_point)
@@ -167,7 +189,7 @@ def tensor_str(tensor) -> str:
     else:
         if names_dtype(tensor):
             suffixes.append(f"dtype={tensor.dtype}")
-        body = contents(tensor, indent)
+        body = _tensor_str(tensor, indent)
     try:
         node = tensor.grad_fn
         node_name = None if node is None else node.name()
@@ -184,7 +206,7 @@ def tensor_str(tensor) -> str:
     out = name + "(" + body
     last = len(out) - out.rfind("\n") - 1
     for i, s in enumerate(suffixes):
-        if last + len(s) + 2 + (i == len(suffixes) - 1) > OPTIONS.linewidth:
+        if last + len(s) + 2 + (i == len(suffixes) - 1) > PRINT_OPTS.linewidth:
             out += ",\n" + " " * indent + s
             last = indent + len(s)
         else:

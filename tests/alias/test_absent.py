@@ -44,7 +44,7 @@ for holder, name in ((torch, "cudnn_convolution"), (torch.nn, "LinearCrossEntrop
 
 
 @pytest.mark.parametrize(
-    "name", ["torch.distributed.rpc", "torch.package", "torch._inductor.codegen", "torch.nested.deeper"]
+    "name", ["torch.distributed.rpc.api", "torch.package", "torch._inductor.codegen", "torch.nested.deeper"]
 )
 def test_a_module_that_pytorch_has_comes_with_the_reason(name):
     python(f"""
