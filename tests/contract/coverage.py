@@ -282,7 +282,7 @@ def absent_names(rows: list[Name]) -> str:
     for row in rows:
         if row.status == "not supported":
             absent.setdefault(row.reason, []).append(f"{row.namespace}.{row.name}")
-    for module in sorted(name for part in recorded["cases"].values() for name in part):
+    for module in sorted({*reasons, *(name for part in recorded["cases"].values() for name in part)}):
         if not _has_module(module):
             absent.setdefault(_module_reason(module, reasons), []).append(module)
     return (
