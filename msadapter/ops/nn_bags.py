@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from ._declare import composite, namespaces, t
+from ._declare import composite, namespaces, op, raw, t
 from ._functional import functional, without_grad
 
 
@@ -73,12 +73,41 @@ def _check_bag(input, weight, offsets, mode, per_sample_weights, include_last_of
         )
 
 
-def _bag_of_each(n, offsets, include_last_offset):
-    """Return (the bag number of each of the n entries, the number of bags)."""
-    starts = offsets[:-1] if include_last_offset else offsets
-    entries = t.arange(n, device=offsets.device, dtype=offsets.dtype)
-    bag = t.searchsorted(starts.contiguous(), entries, right=True) - 1
-    return bag, starts.size(0)
+def _bag_of_each(n, starts):
+    """Return the bag number of each of the n entries."""
+    entries = t.arange(n, device=starts.device, dtype=starts.dtype)
+    return t.searchsorted(starts.contiguous(), entries, right=True) - 1
+
+
+def _sizes_of(bag, n_bags, dtype):
+    """Return the number of entries of each bag as a column, and 1 for an empty bag."""
+    return t.bincount(bag, minlength=n_bags).clamp(min=1).to(dtype).unsqueeze(1)
+
+
+def _bags_of_operators(weight, indices, starts, mean):
+    bag, n_bags = _bag_of_each(indices.numel(), starts), starts.numel()
+    rows = weight.index_select(0, indices)
+    total = t.zeros((n_bags, weight.shape[1]), dtype=rows.dtype, device=rows.device).index_add(0, bag, rows)
+    return total / _sizes_of(bag, n_bags, rows.dtype) if mean else total
+
+
+def _bags_grad(g, weight, indices, starts, mean):
+    bag = _bag_of_each(indices.numel(), starts)
+    if mean:
+        g = g / _sizes_of(bag, starts.numel(), g.dtype)
+    return t.zeros(weight.shape, dtype=g.dtype, device=g.device).index_add(0, indices, g.index_select(0, bag))
+
+
+@op(
+    "_bags(Tensor weight, Tensor indices, Tensor starts, bool mean) -> Tensor",
+    forms="f",
+    grad={"weight": _bags_grad},
+    npu=_bags_of_operators,
+    whole=True,
+)
+def _bags(weight, indices, starts, mean):
+    """Return the sums or means of the rows of ``weight`` in bags, which begin at ``starts`` of the ``indices``."""
+    return raw.EmbeddingBags(weight, indices, starts, mean)
 
 
 def _chosen_rows(weight, input, scale_grad_by_freq, sparse):
@@ -128,6 +157,20 @@ def embedding_bag(input, weight, offsets, max_norm, norm_type, scale_grad_by_fre
                 f"padding_idx must be within the number of embeddings, -{rows} through {rows - 1}, but got {padding_idx}"
             )
         padding_idx %= rows
+    if max_norm is not None:
+        _no_grad_embedding_renorm_(weight, input, max_norm, norm_type)
+    plain = (
+        not (sparse or scale_grad_by_freq)
+        and per_sample_weights is None
+        and padding_idx is None
+        and mode != "max"
+    )
+    if plain and weight.is_floating_point() and weight.dtype.itemsize > 2:
+        if input.dim() == 2:
+            starts = t.arange(input.shape[0], device=input.device) * input.shape[1]
+        else:
+            starts = offsets[:-1] if include_last_offset else offsets
+        return t._bags(weight, input.reshape(-1), starts, mode == "mean")
     if input.dim() == 2:
         n_bags, width = input.shape
         bag = t.arange(n_bags, device=input.device).repeat_interleave(width)
@@ -135,9 +178,8 @@ def embedding_bag(input, weight, offsets, max_norm, norm_type, scale_grad_by_fre
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)
     else:
-        bag, n_bags = _bag_of_each(input.numel(), offsets, include_last_offset)
-    if max_norm is not None:
-        _no_grad_embedding_renorm_(weight, input, max_norm, norm_type)
+        starts = offsets[:-1] if include_last_offset else offsets
+        bag, n_bags = _bag_of_each(input.numel(), starts), starts.size(0)
     if padding_idx is not None:
         kept = (input != padding_idx).nonzero().squeeze(1)
         input, bag = input.index_select(0, kept), bag.index_select(0, kept)
@@ -154,8 +196,7 @@ def embedding_bag(input, weight, offsets, max_norm, norm_type, scale_grad_by_fre
     total = t.zeros((n_bags, cols), dtype=values.dtype, device=values.device).index_add(0, bag, values)
     if mode == "sum":
         return total.to(weight.dtype)
-    counts = t.bincount(bag, minlength=n_bags).clamp(min=1).to(values.dtype)
-    return (total / counts.unsqueeze(1)).to(weight.dtype)
+    return (total / _sizes_of(bag, n_bags, values.dtype)).to(weight.dtype)
 
 
 def _max_of_bags(values, bag, n_bags, cols):

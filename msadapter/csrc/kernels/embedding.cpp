@@ -64,6 +64,30 @@ void scatter_rows(const Tensor &grad, const Tensor &idx, const Tensor &o, int64_
   });
 }
 
+// o[b] = the sum of the rows of `w` in bag b, which has the indices from starts[b] up to those of the next bag, in
+// their order. With `mean`, it is divided by their number. An empty bag gives zeros.
+template <class T>
+void bag_rows(const Tensor &idx, const Tensor &w, const int64_t *starts, bool mean, const Tensor &o) {
+  const int64_t bags = o.size(0), n = o.size(1), step = w.stride(0), inner = w.stride(1);
+  const int64_t *at = idx.ptr<int64_t>();
+  parallel_for(bags, rows::grain_for(n * (idx.numel / std::max<int64_t>(bags, 1) + 1)), [&](int64_t b, int64_t e) {
+    for (int64_t bag = b; bag < e; ++bag) {
+      T *to = o.ptr<T>() + bag * n;
+      const int64_t first = starts[bag], last = bag + 1 < bags ? starts[bag + 1] : idx.numel;
+      std::fill_n(to, n, T(0));
+      for (int64_t i = first; i < last; ++i) {
+        const T *row = w.ptr<T>() + at[i] * step;
+        if (inner == 1)
+          for (int64_t j = 0; j < n; ++j) to[j] += row[j];
+        else
+          for (int64_t j = 0; j < n; ++j) to[j] += row[j * inner];
+      }
+      if (mean && last > first)
+        for (int64_t j = 0; j < n; ++j) to[j] /= static_cast<T>(last - first);
+    }
+  });
+}
+
 template <class T>
 void renorm_rows(const Tensor &w, const Tensor &idx, double max_norm, double p) {
   std::vector<int64_t> list(idx.ptr<int64_t>(), idx.ptr<int64_t>() + idx.numel);
@@ -97,6 +121,22 @@ MSA_KERNEL(Embedding) {  // indices, weight, padding_idx?, max_norm?, norm_type,
   shape.push_back(w.size(1));
   const Tensor o = c.out(0, w.dtype, shape);
   MSA_SWITCH_BYTES(w.dtype, (gather<T>(idx, w, o)));
+}
+
+MSA_KERNEL(EmbeddingBags) {  // weight (float32 or float64), indices, starts of the bags, mean
+  const Tensor &w = c.in(0);
+  const Tensor idx = c.cast(c.in(1), DType::I64), starts = c.cast(c.in(2), DType::I64);
+  const Tensor o = c.out(0, w.dtype, Dims{starts.numel, w.size(1)});
+  if (shape_only()) return;
+  for (int64_t i = 0; i < idx.numel; ++i)
+    check(idx.ptr<int64_t>()[i] >= 0 && idx.ptr<int64_t>()[i] < w.size(0),
+          "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be ", idx.ptr<int64_t>()[i]);
+  for (int64_t i = 0; i < starts.numel; ++i)
+    check(starts.ptr<int64_t>()[i] >= 0 && starts.ptr<int64_t>()[i] <= idx.numel, "embedding_bag: offset ",
+          starts.ptr<int64_t>()[i], " is outside of the ", idx.numel, " indices");
+  MSA_SWITCH_(w.dtype, "embedding_bag",
+              MSA_CASE(F32, float, (bag_rows<T>(idx, w, starts.ptr<int64_t>(), c.flag(3), o)))
+                  MSA_CASE(F64, double, (bag_rows<T>(idx, w, starts.ptr<int64_t>(), c.flag(3), o))));
 }
 
 MSA_KERNEL(EmbeddingDenseBackward) {  // grad, indices, num_weights, padding_idx?, scale_grad_by_freq
