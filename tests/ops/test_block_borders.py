@@ -160,3 +160,47 @@ def test_bilinear_samples_at_pixels_and_outside(size):
         np.testing.assert_allclose(result[n][:, usable], pixels[:, usable], atol=2e-6)
         outside = (row[n] < 0) | (row[n] >= 6) | (column[n] < 0) | (column[n] >= 5)
         np.testing.assert_allclose(result[n][1:, outside], 0, atol=2e-5)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_bags_of_rows(mode, kind):
+    random = np.random.default_rng(6)
+    table, indices = random.standard_normal((9, 33)).astype(kind), random.integers(0, 9, 50)
+    starts = np.array([0, 0, 3, 20, 20, 49, 50])
+    ends = [*starts[1:], 50]
+    parts = [table[indices[a:b]] for a, b in zip(starts, ends, strict=True)]
+    sizes = [max(len(part), 1) if mode == "mean" else 1 for part in parts]
+    expected = np.stack([part.sum(0) / size for part, size in zip(parts, sizes, strict=True)])
+    for weight in (torch.from_numpy(table), torch.from_numpy(np.ascontiguousarray(table.T)).t()):
+        for whole in (torch.int64, torch.int32):
+            given = torch.from_numpy(indices).to(whole), weight, torch.from_numpy(starts).to(whole)
+            result = F.embedding_bag(*given, mode=mode)
+            np.testing.assert_allclose(result.numpy(), expected, rtol=2e-6, atol=1e-6)
+    rows = torch.from_numpy(indices[:48].reshape(12, 4))
+    even = F.embedding_bag(rows, torch.from_numpy(table), mode=mode).numpy()
+    mean = table[indices[:48].reshape(12, 4)].mean(1)
+    np.testing.assert_allclose(even, mean if mode == "mean" else 4 * mean, rtol=2e-6, atol=1e-6)
+
+    weight = torch.from_numpy(table.astype(np.float64)).requires_grad_()
+    bags = lambda w: F.embedding_bag(torch.from_numpy(indices), w, torch.from_numpy(starts), mode=mode)  # noqa: E731
+    assert torch.autograd.gradcheck(bags, weight)
+    assert torch.autograd.gradgradcheck(bags, weight)
+    several = torch.stack([weight.detach(), 2 * weight.detach()])
+    torch.testing.assert_close(torch.func.vmap(bags)(several), torch.stack([bags(w) for w in several]))
+    for wrong in (-1, 9):
+        with pytest.raises(RuntimeError, match=f"but found idx to be {wrong}"):
+            F.embedding_bag(torch.tensor([0, wrong]), weight, torch.tensor([0]), mode=mode)
+    with pytest.raises(RuntimeError, match="offset 7 is outside of the 2 indices"):
+        F.embedding_bag(torch.tensor([0, 1]), weight, torch.tensor([0, 7, 2]), mode=mode)
+
+
+@pytest.mark.parametrize("length", [9, 64, 130])
+def test_selections_along_the_last_dim(length):
+    x = np.random.default_rng(8).standard_normal((20, length)).astype(np.float32)
+    runs = np.r_[2:0:-1, 0:length, length - 2 : length - 4 : -1]
+    for index in (runs, np.random.default_rng(1).integers(0, length, 70), np.array([length - 1])):
+        ours = torch.from_numpy(x).index_select(1, torch.from_numpy(index.astype(np.int64)))
+        np.testing.assert_array_equal(ours.numpy(), x[:, index])
+    padded = F.pad(torch.from_numpy(x), (2, 2), "reflect").numpy()
+    np.testing.assert_array_equal(padded, np.pad(x, ((0, 0), (2, 2)), "reflect"))

@@ -210,9 +210,8 @@ void sample_bilinear(const Sampler &s, const T *x, const T *grid, T *y) {
   constexpr int64_t kBlock = 64;
   const int64_t blocks = (s.positions + kBlock - 1) / kBlock;
   parallel_for(s.n * blocks, 8, [&](int64_t begin, int64_t end) {
-    int32_t at[4][kBlock];
+    int32_t at[4][kBlock];  // -1 outside
     T weight[4][kBlock];
-    bool within[4][kBlock];
     for (int64_t block = begin; block < end; ++block) {
       const int64_t image = block / blocks, first = block % blocks * kBlock, n = std::min(kBlock, s.positions - first);
       for (int64_t i = 0; i < n; ++i) {
@@ -220,8 +219,7 @@ void sample_bilinear(const Sampler &s, const T *x, const T *grid, T *y) {
         const Taps<T> h = s.taps<T>(position[1], s.size[1]), v = s.taps<T>(position[0], s.size[2]);
         for (int corner = 0; corner < 4; ++corner) {
           const int64_t p = s.pixel(0, h.index[corner / 2], v.index[corner % 2]);
-          within[corner][i] = p >= 0;
-          at[corner][i] = static_cast<int32_t>(std::max<int64_t>(p, 0));
+          at[corner][i] = static_cast<int32_t>(p);
           weight[corner][i] = h.weight[corner / 2] * v.weight[corner % 2];
         }
       }
@@ -229,8 +227,9 @@ void sample_bilinear(const Sampler &s, const T *x, const T *grid, T *y) {
         const T *from = x + (image * s.channels + c) * s.pixels;
         T *__restrict to = y + (image * s.channels + c) * s.positions + first;
         auto part = [&](int corner, int64_t i) {
-          const T v = from[at[corner][i]];
-          return (within[corner][i] ? v : T(0)) * weight[corner][i];
+          const int32_t k = at[corner][i];
+          const T v = from[k < 0 ? 0 : k];
+          return (k < 0 ? T(0) : v) * weight[corner][i];
         };
         for (int64_t i = 0; i < n; ++i) to[i] = part(0, i) + part(1, i) + part(2, i) + part(3, i);
       }

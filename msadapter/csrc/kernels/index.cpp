@@ -26,12 +26,36 @@ Axes split_run(const Axes &inner, int64_t item, int64_t *run) {
 
 }  // namespace
 
+namespace {
+
+// Neighbours in memory among the index positions: elements [from, from + count) of the result of one outer position.
+struct Neighbours {
+  int64_t from, count;
+};
+
+// The runs of neighbours, if they are long enough for copies of whole runs to be faster, and else none.
+std::vector<Neighbours> runs_of(const IndexPlan &p, int64_t item) {
+  std::vector<Neighbours> runs;
+  const size_t most = static_cast<size_t>(p.count / 8);
+  for (int64_t k = 0; k < p.count && runs.size() <= most; ++k)
+    if (k > 0 && p.offsets[k] == p.offsets[k - 1] + item)
+      ++runs.back().count;
+    else
+      runs.push_back({k, 1});
+  if (runs.size() > most) runs.clear();
+  return runs;
+}
+
+}  // namespace
+
 void index_load(const IndexPlan &p, const Tensor &x, const Tensor &o) {
   if (o.numel == 0) return;
   const int64_t item = item_size(x.dtype), inner = p.inner.numel;
   int64_t run;
   const Axes rest = split_run(p.inner, item, &run);
   const char *src = static_cast<const char *>(x.data);
+  const std::vector<Neighbours> runs =
+      inner == 1 && p.outer.numel > 8 && !shape_only() ? runs_of(p, item) : std::vector<Neighbours>();
   MSA_SWITCH_BYTES(
       x.dtype, ({
         T *dst = o.ptr<T>();
@@ -42,6 +66,10 @@ void index_load(const IndexPlan &p, const Tensor &x, const Tensor &o) {
             const int64_t *offsets = p.offsets + first;
             T *to = dst + i * inner;
             i += n;
+            if (!runs.empty() && n == p.count) {
+              for (const Neighbours &r : runs) std::memcpy(to + r.from, from + p.offsets[r.from], r.count * sizeof(T));
+              continue;
+            }
             if (inner == 1) {
               for (int64_t k = 0; k < n; ++k) to[k] = *reinterpret_cast<const T *>(from + offsets[k]);
               continue;
