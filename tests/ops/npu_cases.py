@@ -315,7 +315,21 @@ def _systems():
     return made
 
 
-CALLS = {**_unary(), **_binary(), **_with_options(), **_along(), **_by_index(), **_systems()}
+def _bags():
+    made = {}
+    for mean in (False, True):
+        for dtype in ("float32", "float64"):
+            made[f"embedding_bag {dtype} {mean}"] = (
+                "_bags",
+                lambda torch, w, i, s, m: torch.nn.functional.embedding_bag(i, w, s, mode="mean" if m else "sum"),
+                lambda torch, d=dtype, mean=mean: (
+                    _distinct(torch, d, 5, 3), torch.tensor([4, 0, 0, 2, 1, 4]), torch.tensor([0, 3, 3, 4]), mean
+                ), {},
+            )  # fmt: skip
+    return made
+
+
+CALLS = {**_unary(), **_binary(), **_with_options(), **_along(), **_by_index(), **_systems(), **_bags()}
 CASES = {
     key: lambda torch, call=call, args=args, options=options: call(torch, *args(torch), **options)
     for key, (_, call, args, options) in CALLS.items()
