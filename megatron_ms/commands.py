@@ -2,7 +2,7 @@
 
 A command is a module with `HELP` (one line), `add_arguments(parser)` and `run(arguments) -> int`, which returns the exit
 code. Its name is its key in `COMMANDS`. `python -m megatron_ms --help` imports the module of every command, and running a
-command imports its own module. At the top of such a module stand therefore only imports that are fast: neither torch nor
+command imports its own module. The top of such a module therefore has only fast imports: neither torch nor
 MindSpore, pydantic, OmegaConf, pandas or transformers. `run` imports what it needs.
 """
 

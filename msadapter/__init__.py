@@ -426,7 +426,8 @@ def __getattr__(name: str):
         functions = _importlib.import_module(".ops.foreach", __name__).FUNCTIONS
         if name in functions:
             return functions[name]
-    if name in ("install", "complete_mindspore"):  # this package's own functions, which are no names of torch
+    # this package's own functions, which are not names of torch
+    if name in ("install", "complete_mindspore"):
         return getattr(_importlib.import_module("._host.entry", __name__), name)
     if name == "torch":  # torch.torch is torch, as in PyTorch
         return _importlib.import_module(__name__)

@@ -123,7 +123,7 @@ def _rebuild_device_tensor_from_cpu_tensor(data, dtype, device, requires_grad):
 def _require_memory(tensor, what: str) -> None:
     """RuntimeError unless every element of `tensor` has its own memory, so that work on it is limited by the size of the file."""
     if not isinstance(tensor, Tensor) or tensor.layout._name != "strided":
-        raise TypeError(f"{what} are no dense tensor")
+        raise TypeError(f"{what} are not a dense tensor")
     if tensor.device.type == "meta" or tensor.nbytes > tensor.untyped_storage().nbytes():
         raise RuntimeError(f"{what} have sizes {list(tensor.shape)}, but no storage for so many elements")
 

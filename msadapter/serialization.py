@@ -246,7 +246,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
                 raise
             kind = type(err) if type(err) in (RuntimeError, EOFError) else RuntimeError
             what = err if kind is type(err) else f"{type(err).__name__} ({err})"
-            raise kind(f"{what} (torch.load: {file} is damaged or is no checkpoint)") from err
+            raise kind(f"{what} (torch.load: {file} is damaged or is not a checkpoint)") from err
         finally:
             _utils._forget_sparse()
 

@@ -298,7 +298,7 @@ def read_target(name: str, tree: Path, who: str) -> tuple[str, bytes]:
 
 
 def untracked(tree: Path, known: Iterable[str]) -> list[str]:
-    """What somebody has added to a tree: the files and links that are not `known`, without Python's caches.
+    """What a user has added to a tree: the files and links that are not `known`, without Python's caches.
 
     A folder without any known file is one entry, which ends with a slash.
     """
@@ -394,7 +394,7 @@ def aside_of(path: Path) -> Path:
 
 
 def replace_tree(new: Path, destination: Path, known: Mapping[str, str]) -> None:
-    """Replaces destination by new with a rename. What somebody has added to destination keeps its place.
+    """Replaces destination by new with a rename. Files that a user has added to destination stay where they are.
 
     known: the sha256 of each file that was written into the old destination. That is removed only afterwards, and only if
     it holds nothing else any more. Otherwise it is kept under another name, which is printed.

@@ -34,7 +34,7 @@ for name in libasan.so libubsan.so libstdc++.so; do  # the last one, so that exc
   preload+="${preload:+:}$("$compiler" -print-file-name=$name)"
 done
 # Leaks are not looked for: Python and MindSpore keep most of what they allocate until the end. Too large requests return
-# null, as without the sanitizer. Types that MindSpore's headers define in several libraries are no error here.
+# null, as without the sanitizer. Types that MindSpore's headers define in several libraries are not errors here.
 common="log_path=$reports/report:halt_on_error=0:print_stacktrace=1"
 export ASAN_OPTIONS="$common:suppressions=$root/tests/sanitize.suppressions:detect_leaks=0:allocator_may_return_null=1:detect_odr_violation=0:max_allocation_size_mb=8192"
 export UBSAN_OPTIONS="$common"

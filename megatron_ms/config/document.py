@@ -142,13 +142,13 @@ def _read_file(path: Path) -> Layer:
     except IsADirectoryError:
         raise UserError(f"{path} is a folder, not a YAML file") from None
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: byte {error.start} is no UTF-8 text: is it a YAML file?") from None
+        raise UserError(f"{path}: byte {error.start} is not UTF-8 text: is it a YAML file?") from None
     try:
         values = OmegaConf.to_container(OmegaConf.load(io.StringIO(text)), resolve=False)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UserError(f"{path}{line}: {error.problem or 'this is no YAML'}") from None
+        raise UserError(f"{path}{line}: {error.problem or 'this is not YAML'}") from None
     except (yaml.YAMLError, OmegaConfBaseException, OSError) as error:
         raise UserError(f"{path}: {str(error).splitlines()[0]}") from None
     if not isinstance(values, dict):
@@ -174,7 +174,7 @@ def _read_overrides(overrides: Iterable[str]) -> Layer:
     for word in words:
         name, sign, _ = word.partition("=")
         if not sign or not name or name.startswith("-"):
-            raise UserError(f"{word}: is no KEY=VALUE, such as train.lr=1e-4")
+            raise UserError(f"{word}: is not KEY=VALUE, such as train.lr=1e-4")
         origins[name] = f"command line, {word}"
     try:
         values = OmegaConf.to_container(OmegaConf.from_dotlist(words), resolve=False)

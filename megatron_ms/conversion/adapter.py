@@ -24,11 +24,15 @@ def base_of(adapter: Path, like: str | None) -> Path:
     try:
         named = like or json.loads((adapter / CONFIG).read_text(encoding="utf-8"))["base_model_name_or_path"]
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{adapter / CONFIG}: names no model: {error!r}; give convert.like") from None
+        raise UserError(
+            f"{adapter / CONFIG}: the file does not name the adapter's model ({error!r}): set convert.like to the folder of "
+            "the model"
+        ) from None
     place = Path(str(named))
     if not (place / "config.json").is_file():
         raise UserError(
-            f"{adapter}: belongs to the model {named}, which is no folder here: give convert.like"
+            f"{adapter}: the adapter belongs to the model {named}, and there is no such folder on this machine: set "
+            "convert.like to the folder of the model"
         )
     return place
 

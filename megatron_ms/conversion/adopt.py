@@ -103,7 +103,7 @@ def _read(source: Path) -> _Adapter:
         file = source / "adapter_model.safetensors"
         tensors = load_file(file)
     except (ValueError, KeyError, TypeError, OSError, SafetensorError) as error:
-        raise UserError(f"{source}: is no whole adapter: {error}") from None
+        raise UserError(f"{source}: is not a complete adapter: {error}") from None
     for name, value in _PLAIN.items():
         given = facts.get(name, value)
         if given != value and (given or value):

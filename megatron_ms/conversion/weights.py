@@ -35,7 +35,7 @@ def files(folder: Path) -> list[Path]:
         try:
             names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UserError(f"{index}: is no index of weights: {error!r}") from None
+            raise UserError(f"{index}: is not an index of weights: {error!r}") from None
         for name in names:
             if Path(str(name)).name != name or not (folder / name).is_file():
                 raise UserError(f"{index}: names {name}, which {folder} does not have")
@@ -62,7 +62,7 @@ def tensors(folder: Path) -> dict[str, Tensor]:
         try:
             parts = deserialize(file.read_bytes())
         except SafetensorError as error:
-            raise UserError(f"{file}: is no whole safetensors file: {error}") from None
+            raise UserError(f"{file}: is not a complete safetensors file: {error}") from None
         for name, part in parts:
             if name in found:
                 raise UserError(f"{file}: has {name}, which another file has too")

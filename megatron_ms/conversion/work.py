@@ -47,7 +47,7 @@ def folder_for(document: Document, output: Path, needed: int) -> Iterator[Path]:
     try:
         yield work
         work.chmod(0o755)
-        (work / "result").rename(output)  # fails if somebody has made something of this name meanwhile
+        (work / "result").rename(output)  # fails if something of this name exists by now
     finally:
         shutil.rmtree(work, ignore_errors=True)
 

@@ -286,7 +286,7 @@ def pip_words(error: ChildError, what: str) -> str:
 
 
 def _make_room(progress: Progress) -> None:
-    """A broken environment of ours goes; one that somebody else made is kept under another name."""
+    """Remove a broken environment that this program made. One that it did not make is renamed and kept."""
     if not os.path.lexists(VENV):
         return
     progress.note = "the environment is broken: starting it anew"

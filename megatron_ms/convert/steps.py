@@ -54,7 +54,7 @@ def write_atomically(path: Path, content: str) -> None:
     if path.is_file() and not path.is_symlink() and path.read_bytes() == raw:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The temporary name is new each time. Under a fixed name, somebody could place a link to another file.
+    # The temporary name is new each time. Under a fixed name, another user could place a link to another file.
     handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
         with open(handle, "wb") as file:

@@ -239,7 +239,7 @@ def cached_helpers(tree: Path, cache: Path, logs: Path, progress: Progress) -> N
 
 
 def keep_what_is_not_ours(tree: Path) -> None:
-    """Renames what is in the place of a tree and is no tree of ours, because it may be the user's work.
+    """Renames what is in the place of a tree and is not a tree of ours, because it may be the user's work.
 
     `patches.apply` does that for a tree of ours whose files were changed since.
     """

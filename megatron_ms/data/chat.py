@@ -128,7 +128,7 @@ class ChatFormat:
 
     def _unfit(self) -> UserError:
         return UserError(
-            f"data.template: the chat template of {self.tokenizer.name} rewrites what stands before an answer, so that "
+            f"data.template: the chat template of {self.tokenizer.name} changes the text before an answer, so that "
             "answers in the middle of a conversation cannot be learned: set data.history: 0, or use a named template"
         )
 
@@ -145,7 +145,7 @@ def _given(messages: Sequence[Message], system: str | None) -> list[dict[str, An
             calls = calls if isinstance(calls, list) else [calls]
             functions = [{"name": call["name"], "arguments": call["arguments"]} for call in calls]
         except (ValueError, TypeError, KeyError):
-            raise BadSample("a call of a tool is no JSON with `name` and `arguments`") from None
+            raise BadSample("a call of a tool is not JSON with `name` and `arguments`") from None
         wrapped = [{"type": "function", "function": function} for function in functions]
         found.append({"role": "assistant", "content": "", "tool_calls": wrapped})
     return found

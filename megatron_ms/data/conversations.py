@@ -104,7 +104,7 @@ class Layout:
         """The conversation of a row.
 
         Raises:
-            MissingKey: a column is absent. BadSample: its content is no conversation.
+            MissingKey: a column is absent. BadSample: its content is not a conversation.
         """
         form = self.form
         if form == "auto":
@@ -123,7 +123,7 @@ class Layout:
         messages = []
         for exchange in self._optional(row, "history") or ():
             if not _is_list(exchange) or len(exchange) != 2:
-                raise BadSample("the history is no list of pairs")
+                raise BadSample("the history is not a list of pairs")
             messages += [
                 Message("user", _text(exchange[0], "history")),
                 Message("assistant", _text(exchange[1], "history")),
@@ -140,7 +140,7 @@ class Layout:
     def _sharegpt(self, row: Mapping[str, Any]) -> Conversation:
         given = self._needed(row, "messages")
         if not _is_list(given):
-            raise BadSample("the messages are no list")
+            raise BadSample("the messages are not a list")
         if not len(given):
             raise BadSample("there are no messages")
         read = [self._message(message) for message in given]
@@ -154,7 +154,7 @@ class Layout:
 
     def _message(self, given: Any) -> Message:
         if not isinstance(given, Mapping):
-            raise BadSample("a message is no object with a role and a text")
+            raise BadSample("a message is not an object with a role and a text")
         usual = SHAREGPT_TAGS if "from" in given else OPENAI_TAGS
         tags = {**usual, **self.tags}
         for tag in ("role", "content"):
@@ -175,7 +175,7 @@ class Layout:
             if isinstance(given, Mapping):
                 message = self._message(given)
                 if message.role not in _REPLIES:
-                    raise BadSample(f"{name} is no answer but has the role {message.role}")
+                    raise BadSample(f"{name} is not an answer but has the role {message.role}")
             elif _is_list(given) and len(
                 given
             ):  # a whole conversation, of which the last message is the answer
@@ -215,7 +215,7 @@ def _text(value: Any, name: str, empty: bool = False) -> str:
     if value is None and empty:
         return ""
     if not isinstance(value, str):
-        raise BadSample(f"{name} is no text")
+        raise BadSample(f"{name} is not text")
     return value
 
 
@@ -231,4 +231,6 @@ def _check_turns(messages: Iterable[Message], pairs: bool) -> None:
     if count == 0:
         raise BadSample("there are no messages")
     if count % 2 != int(pairs):
-        raise BadSample("the last message is no question" if pairs else "the last message is no answer")
+        raise BadSample(
+            "the last message is not a question" if pairs else "the last message is not an answer"
+        )

@@ -175,7 +175,7 @@ def _texts(row: dict[str, Any], key: str, place: str) -> list[str]:
     texts = row[key] if isinstance(row[key], list) else [row[key]]
     for text in texts:
         if not isinstance(text, str):
-            raise UserError(f"{place}: {key}: is no text but {text!r:.40}")
+            raise UserError(f"{place}: {key}: is not text but {text!r:.40}")
         _check_unicode(text, f"{place}: {key}")
     # The tokenizer may give an empty text its own tokens; Megatron asks it too, so what is empty is left to it.
     return texts
@@ -186,7 +186,7 @@ def _check_unicode(text: str, place: str) -> None:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise UserError(
-            f"{place}: character {error.start + 1} is half of a surrogate pair, which is no text"
+            f"{place}: character {error.start + 1} is half of a surrogate pair, which is not text"
         ) from None
 
 
@@ -222,7 +222,7 @@ class _ConversationEncoder(Encoder):
                 encoded.leave_out(str(error), entry.place)
                 continue
             except UnicodeEncodeError:
-                raise UserError(f"{entry.place}: has half of a surrogate pair, which is no text") from None
+                raise UserError(f"{entry.place}: has half of a surrogate pair, which is not text") from None
             longest = max(map(len, found.values()))
             if self.data.seq_length is not None and longest >= self.data.seq_length:
                 encoded.leave_out(f"has {self.data.seq_length} ids or more", entry.place)
@@ -255,7 +255,7 @@ class InstructionEncoder(_ConversationEncoder):
 
 
 class PairEncoder(_ConversationEncoder):
-    """Pairs: the ids and labels of a question with its chosen answer, and of the same with the rejected one."""
+    """Encodes pairs: the ids and labels of a question with its chosen answer, and those with its rejected answer."""
 
     streams = ("chosen_input_ids", "chosen_labels", "rejected_input_ids", "rejected_labels")
 

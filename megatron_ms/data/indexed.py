@@ -122,7 +122,7 @@ def _read_header(index: Path) -> tuple[numpy.dtype, tuple[int, int]]:
         )
     magic, version, code, sequences, marks = HEADER.unpack(head)
     if magic != MAGIC:
-        raise UserError(f"{index}: is no index of Megatron: it does not begin with {MAGIC!r}")
+        raise UserError(f"{index}: is not an index of Megatron: it does not begin with {MAGIC!r}")
     if version != VERSION:
         raise UserError(f"{index}: has the version {version}; only version {VERSION} can be read")
     if code not in TYPES:

@@ -81,7 +81,7 @@ def _samples(data: Data, encoder: Encoder, encoded: Encoded) -> Iterator[Shown]:
 
 
 def _marked(sample: Shown, encoder: Encoder, colours: bool) -> str:
-    """The text of a sample with marks around what is learned. Where another id is learned than stands there, both are shown."""
+    """The text of a sample, with marks around the tokens that are learned. If a token's label is another id, both are shown."""
     text = ""
     pairs = zip(sample.ids, sample.labels, strict=True)
     for kind, run in groupby(

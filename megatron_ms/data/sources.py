@@ -37,7 +37,7 @@ class Entry:
         """The values by their keys.
 
         Raises:
-            UserError: the line is no UTF-8 or no JSON object.
+            UserError: the line is not UTF-8, or is not a JSON object.
         """
         if isinstance(self.content, dict):
             return self.content
@@ -45,9 +45,9 @@ class Entry:
         try:
             values = json.loads(text)
         except ValueError as error:
-            raise UserError(f"{self.place}: is no JSON: {error}") from None
+            raise UserError(f"{self.place}: is not JSON: {error}") from None
         if not isinstance(values, dict):
-            raise UserError(f"{self.place}: is no JSON object with keys, but {_short(values)}")
+            raise UserError(f"{self.place}: is not a JSON object with keys, but {_short(values)}")
         return values
 
 
@@ -71,7 +71,7 @@ def decoded(raw: bytes, place: str) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise UserError(
-            f"{place}: byte {error.start + 1} (0x{raw[error.start]:02x}) is no UTF-8: convert the file to UTF-8"
+            f"{place}: byte {error.start + 1} (0x{raw[error.start]:02x}) is not UTF-8: convert the file to UTF-8"
         ) from None
 
 
@@ -211,11 +211,11 @@ def _json(file: Path) -> Iterator[Entry]:
     try:
         found = json.loads(decoded(raw.removeprefix(_BOM), str(file)))
     except ValueError as error:
-        raise UserError(f"{file}: is no JSON: {error}") from None
+        raise UserError(f"{file}: is not JSON: {error}") from None
     for number, values in enumerate(found, start=1):
         place = f"{file}, entry {number}"
         if not isinstance(values, dict):
-            raise UserError(f"{place}: is no JSON object with keys, but {_short(values)}")
+            raise UserError(f"{place}: is not a JSON object with keys, but {_short(values)}")
         yield Entry(place, values, len(raw) // len(found))
 
 
@@ -245,7 +245,7 @@ def _csv(file: Path, stream: IO[bytes]) -> Iterator[Entry]:
                 yield Entry(place, dict(zip(header, fields, strict=True)), sizes[0])
                 sizes[0] = 0
     except csv.Error as error:
-        raise UserError(f"{file}, line {begins}: is no CSV: {error}") from None
+        raise UserError(f"{file}, line {begins}: is not CSV: {error}") from None
 
 
 def _parquet(file: Path, columns: list[str] | None) -> Iterator[Entry]:
@@ -263,7 +263,9 @@ def _parquet(file: Path, columns: list[str] | None) -> Iterator[Entry]:
                     number += 1
                     yield Entry(f"{file}, row {number}", row, each)
     except (pyarrow.ArrowException, OSError) as error:
-        raise UserError(f"{file}: is no whole parquet file (after row {number}): {_line(error)}") from None
+        raise UserError(
+            f"{file}: is not a complete parquet file (after row {number}): {_line(error)}"
+        ) from None
 
 
 def _arrow(file: Path) -> Iterator[Entry]:
@@ -283,7 +285,9 @@ def _arrow(file: Path) -> Iterator[Entry]:
                     number += 1
                     yield Entry(f"{file}, row {number}", row)
     except (pyarrow.ArrowException, OSError) as error:
-        raise UserError(f"{file}: is no whole Arrow file (after row {number}): {_line(error)}") from None
+        raise UserError(
+            f"{file}: is not a complete Arrow file (after row {number}): {_line(error)}"
+        ) from None
 
 
 def _line(error: BaseException) -> str:

@@ -260,7 +260,7 @@ def _calls(content: str, as_blocks: bool) -> dict[str, str]:
         calls = calls if isinstance(calls, list) else [calls]
         pairs = [(call["name"], call["arguments"]) for call in calls]
     except (ValueError, TypeError, KeyError):
-        raise BadSample("a call of a tool is no JSON with `name` and `arguments`") from None
+        raise BadSample("a call of a tool is not JSON with `name` and `arguments`") from None
     if not as_blocks:
         if len(pairs) != 1:
             raise BadSample("the template has no form for several calls of tools at once")

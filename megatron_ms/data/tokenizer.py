@@ -150,7 +150,7 @@ class SentencePiece:
         try:
             self._model = sentencepiece.SentencePieceProcessor(model_proto=raw)
         except RuntimeError:
-            raise UserError(f"data.tokenizer.path: {path} is no whole sentencepiece model") from None
+            raise UserError(f"data.tokenizer.path: {path} is not a complete sentencepiece model") from None
         self._raw = raw
         self.size = self._model.vocab_size()
         self.bos = self._present(self._model.bos_id())
@@ -273,7 +273,7 @@ def _load_huggingface(place: Path) -> Any:
             return PreTrainedTokenizerFast(tokenizer_file=str(place))
         except Exception as error:  # the reader in Rust raises the class Exception itself
             raise UserError(
-                f"data.tokenizer.path: {place} is no whole tokenizer.json: {_first(error)}"
+                f"data.tokenizer.path: {place} is not a complete tokenizer.json: {_first(error)}"
             ) from None
     local = place.is_dir()
     if not local and (place.is_absolute() or str(place).startswith(".")):
@@ -284,7 +284,7 @@ def _load_huggingface(place: Path) -> Any:
         what = (
             "cannot be loaded"
             if local
-            else "is no folder here, and cannot be loaded from the Hugging Face hub"
+            else "is not a folder here, and cannot be loaded from the Hugging Face hub"
         )
         raise UserError(f"data.tokenizer.path: {place} {what}: {_first(error)}") from None
 

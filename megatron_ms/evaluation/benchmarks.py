@@ -163,7 +163,7 @@ def _bbh(folder: Path) -> Subjects:
             content = json.loads(path.read_text(encoding="utf-8"))
             examples = content["examples"]
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise UserError(f"{path}: is no JSON with a list `examples`: {error}") from None
+            raise UserError(f"{path}: the file must be JSON with a list `examples`: {error}") from None
         if not isinstance(examples, list) or not all(isinstance(row, dict) for row in examples):
             raise UserError(f"{path}: `examples` must be a list of objects")
         rows = with_columns(not_empty(examples, path), path, "input", "target")

@@ -1,6 +1,6 @@
 """Runs a program that a model has written, in a process of its own with limits.
 
-The limits protect against programs that do not end or take all memory. They are no protection against a program that means harm:
+The limits protect against programs that do not end or take all memory. They do not protect against a program that means harm:
 it has the rights of the user. This is why the command asks for --allow-code.
 """
 

@@ -34,7 +34,7 @@ _PROMPT = {
         "用户现在给你的文档是{document}\n\n现在请问：{question}"
     ),
 }
-_HINT = {  # what stands before the words that tell the form of the answer
+_HINT = {  # the text before the words that describe the form of the answer
     "English": (
         "Please answer in the format",
         "Before answering, please consider what in the document is most relevant to this question. ",

@@ -30,9 +30,9 @@ def json_lines(path: Path) -> Rows:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise UserError(f"{path}, line {number}: is no JSON: {error}") from None
+            raise UserError(f"{path}, line {number}: is not JSON: {error}") from None
         if not isinstance(row, dict):
-            raise UserError(f"{path}, line {number}: is no object with keys")
+            raise UserError(f"{path}, line {number}: is not an object with keys")
         rows.append(row)
     return not_empty(rows, path)
 

@@ -4,7 +4,7 @@
     python megatron_ms/examples/rl_addition.py measure FOLDER CHECKPOINT_OF_HUGGING_FACE
 
 `prepare` teaches a small transformer with a teacher who forgets to carry seven times in ten. MindSpeed-RL's GRPO then lets it
-draw answers, and learns from its own rule (math_17k_acc), which compares what stands in \\boxed{}. `measure` says how many of
+draw answers, and learns from its own rule (math_17k_acc), which compares the number in \\boxed{}. `measure` says how many of
 512 sums that no training has seen are right. megatron_ms/examples/train_rl.sh runs all steps.
 """
 

@@ -37,7 +37,7 @@ rm -rf "$folder/learned" "$folder/after"
 cp -r "$folder/model" "$folder/after"
 convert "$folder/learned" "$folder/after" mg hf --target-tensor-parallel-size 1 --target-pipeline-parallel-size 1
 result="$(python "$here/rl_addition.py" measure "$folder" "$folder/model")"
-mv "$folder/after/mg2hf"/* "$folder/after/" # the converter reads the model that stands there, and writes beside it
+mv "$folder/after/mg2hf"/* "$folder/after/" # the converter reads the model in this folder and writes beside it
 printf '{"before": %s, "after": %s}\n' "$result" "$(python "$here/rl_addition.py" measure "$folder" "$folder/after")" \
     >"$folder/result.json"
 cat "$folder/result.json"

@@ -42,9 +42,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _write(engine: Engine, prompts: list[str], output: Path) -> None:
-    """Writes the texts. The file gets its name when it is whole; what an ended process left of the same work is kept.
+    """Write the texts to `output`, which exists only once all of them are written.
 
-    The name of the unfinished file has a hash of everything that the texts depend on.
+    Until then they are in a file beside it, whose name contains a hash of everything that the texts depend on. A later run of the
+    same work continues that file.
     """
     from .. import locks
     from ..convert.steps import digest
@@ -65,7 +66,7 @@ def _write(engine: Engine, prompts: list[str], output: Path) -> None:
             file.flush()
             print(f"\r{number} of {len(prompts)} texts", end="", flush=True)
         os.fsync(file.fileno())
-        os.link(part, output)  # fails if somebody has made the file meanwhile
+        os.link(part, output)  # fails if the file exists by now
         part.unlink()
     print(f"\r{output}: {len(prompts)} texts")
 

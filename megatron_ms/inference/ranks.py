@@ -95,7 +95,7 @@ def _checked(document: Document, keys: Generate) -> Path:
     """The folder of the checkpoint."""
     folder = Path(str(keys.checkpoint))
     if not (folder / LATEST).is_file():
-        message = f"{folder} is no checkpoint of Megatron: it has no file {LATEST}"
+        message = f"{folder} is not a checkpoint of Megatron: it has no file {LATEST}"
         raise document.error("generate.checkpoint", message)
     for name, value in (("dtype", "auto"), ("device", "cpu")):
         if getattr(keys, name) != value:

@@ -11,7 +11,7 @@ class Stragglers:
     """Keeps the last steps of all ranks.
 
     factor: how many times the median of the others a rank's own time must be. A rank is named if this is so in four of five of the
-    last `window` steps, so that a busy machine or a single slow step names nobody.
+    last `window` steps, so that a busy machine or a single slow step is not reported as a straggler.
     """
 
     def __init__(self, factor: float, window: int = 10) -> None:

@@ -27,7 +27,7 @@ class Named:
                     self.modules.append((front + _short(name), module))
 
     def chosen(self, patterns: Sequence[re.Pattern[str]]) -> list[tuple[str, Any]]:
-        """The parameters in whose names one of the patterns is found."""
+        """The parameters whose names match one of the patterns."""
         return [pair for pair in self.parameters if any(pattern.search(pair[0]) for pattern in patterns)]
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 ENDING = ".safetensors"
 _MARK = "tensors apart"  # the key by which a divided file is known
-# The key of what stands for a tensor: its name, and whether it requires gradients and is a parameter. These are plain objects, so
-# that torch.load(weights_only=True) reads them.
+# The key under which the description of a tensor is stored: its name, and whether it requires gradients and is a parameter.
+# These are plain objects, so that torch.load(weights_only=True) reads them.
 _PLACE = "tensor apart"
 _VERSION = 1
 

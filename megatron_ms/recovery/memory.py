@@ -30,7 +30,7 @@ def prepare(place: Path) -> None:
     """Makes the folder, which only this user can read.
 
     Raises:
-        PermissionError: somebody else has made it.
+        PermissionError: another user has made it.
     """
     place.mkdir(mode=0o700, exist_ok=True)
     state = place.lstat()

@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Absent:
-    """What stands for a class or a function of vLLM that is not answered. It may be imported, and be a base class."""
+    """A placeholder for a class or function of vLLM that does not exist here. It can be imported, and used as a base class."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         kind = next(one for one in type(self).__mro__ if one.__dict__.get("_stands"))

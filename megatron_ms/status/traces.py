@@ -32,7 +32,7 @@ def operators(file: Path) -> dict[str, Row]:
     """Name -> row, for the operators of a trace.
 
     Raises:
-        UserError: the file is no trace.
+        UserError: the file is not a trace.
     """
     try:
         raw = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
@@ -44,7 +44,7 @@ def operators(file: Path) -> dict[str, Row]:
                 (float(one["ts"]), float(one["dur"]), str(one["name"]))
             )
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{file}: is no trace of torch.profiler: {error!r}") from None
+        raise UserError(f"{file}: is not a trace of torch.profiler: {error!r}") from None
     found: dict[str, Row] = collections.defaultdict(Row)
     for lane in lanes.values():
         open_calls: list[tuple[float, str]] = []  # ends and names of the calls around the present one

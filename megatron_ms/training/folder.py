@@ -148,7 +148,7 @@ def to_resume(root: Path, name: str, named: str | None) -> RunFolder:
     if named is not None:
         chosen = RunFolder(Path(named).absolute())
         if not (chosen.path / "status.json").is_file():
-            raise UserError(f"--resume-from {named}: this is no folder of a run (it has no status.json)")
+            raise UserError(f"--resume-from {named}: this is not a folder of a run (it has no status.json)")
     else:
         earlier = [run for run in runs(root, name) if run.checkpointed() is not None]
         if not earlier:

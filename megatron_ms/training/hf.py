@@ -59,7 +59,7 @@ def read(document: Document) -> Settings:
         message = f"global batch {settings.train.global_batch} is not divisible by micro batch {each}"
         raise document.error("train.global_batch", message)
     if settings.run.task == "grpo" and (settings.train.global_batch or each) % settings.grpo.group:
-        message = f"{settings.train.global_batch or each} completions are no whole groups of {settings.grpo.group} (grpo.group)"
+        message = f"{settings.train.global_batch or each} completions are not whole groups of {settings.grpo.group} (grpo.group)"
         raise document.error("train.global_batch", f"{message} {see('whole-groups')}")
     return settings
 
@@ -88,7 +88,7 @@ def command(settings: Settings, folder: Path, resumed: bool) -> tuple[tuple[str,
     """The words of the command, and its variables.
 
     Raises:
-        UserError: files are absent, or a key is no flag of TrainingArguments.
+        UserError: files are absent, or a key is not a flag of TrainingArguments.
     """
     task = settings.run.task
     place, program = trees(task), _PROGRAMS.get(task, PROGRAM)
@@ -228,7 +228,7 @@ def _file(document: Document, key: str, path: str) -> Path:
     """The absolute path of a file that a key names."""
     place = existing(document, key, path)
     if not place.is_file():
-        raise document.error(key, f"{place} is no file")
+        raise document.error(key, f"{place} is not a file")
     return place
 
 
@@ -253,6 +253,6 @@ def _files(settings: Settings) -> list[str]:
     ]
     if wrong := [file for file in found if not file.is_file()]:
         raise UserError(
-            f"{document.where('dataset.path')}: dataset.path: {wrong[0]} is no file of JSON lines"
+            f"{document.where('dataset.path')}: dataset.path: {wrong[0]} is not a file of JSON lines"
         )
     return [str(file) for file in found]

@@ -75,7 +75,7 @@ def _prompts(file: str) -> Sequence[dict[str, Any]]:
             try:
                 row = json.loads(line)
             except ValueError as error:
-                raise SystemExit(f"{file}, line {number}: is no JSON: {error}") from None
+                raise SystemExit(f"{file}, line {number}: is not JSON: {error}") from None
             if not isinstance(row, dict) or not isinstance(row.get("prompt"), str | list):
                 raise SystemExit(
                     f"{file}, line {number}: has no prompt, which is a text or a list of messages"

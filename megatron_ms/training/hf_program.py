@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-# Code in the folder of a model is never run, and nobody is asked about it.
+# Code in the folder of a model is never run, and the user is not asked about it.
 SAFELY: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
 

@@ -109,6 +109,6 @@ def _traceback(text: list[str]) -> list[str]:
 
 
 def advice(text: Iterable[str]) -> list[str]:
-    """Sentences that say which keys mend what the lines tell of."""
+    """Return advice for the errors in the lines: which keys of the configuration to change."""
     shown = list(text)
     return [said for pattern, said in _ADVICE if any(pattern.search(line) for line in shown)]

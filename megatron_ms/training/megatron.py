@@ -88,7 +88,7 @@ def command(settings: Settings, folder: Path, resumed: bool = False) -> Command:
     """The command that trains. Checkpoints and events go into `folder`; `resumed`: it goes on from its checkpoint there.
 
     Raises:
-        UserError: trees, data or tokenizer are absent, or a key is no flag of upstream or has a value that it does not take.
+        UserError: trees, data or tokenizer are absent, or a key is not a flag of upstream or has a value that it does not take.
     """
     try:
         trees = upstream_trees.find(settings.run.trees)

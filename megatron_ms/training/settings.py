@@ -150,7 +150,7 @@ def read(document: Document) -> Settings:
 def _check_names(settings: Settings) -> None:
     """Raises UserError for a key of this toolkit that is written as a flag of upstream, which has no such flag."""
     if settings.flag("peak_tflops") is not None:
-        message = "is no flag of upstream: write monitor.peak_tflops"
+        message = "is not a flag of upstream: write monitor.peak_tflops"
         raise settings.document.error(_key_of(settings, "peak_tflops"), message)
 
 

@@ -170,7 +170,7 @@ OPERATORS = {name: _averaging(name) for name in _LOSSES} | {
         _sparse_addmm,
     )
 }
-METHODS = (  # methods of Tensor that are no operators of the table
+METHODS = (  # methods of Tensor that are not operators of the table
     "detach",
     "detach_",
     "fill_diagonal_",

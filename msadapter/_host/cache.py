@@ -155,7 +155,7 @@ def why_damaged(library: Path, thorough: bool = False) -> str:
             return reason
     status = library.lstat()
     if not stat.S_ISREG(status.st_mode):
-        return f"{library} is no plain file"
+        return f"{library} is not a plain file"
     if stamp == _stamp(status) and not thorough:
         return ""
     if file_sha256(library) != sha256:

@@ -59,10 +59,10 @@ def limit() -> float:
 
 
 def entries(root: Path) -> list[Entry]:
-    """What the cache holds, without what nobody of this project has put there."""
+    """The entries of the cache that this project has made."""
     found = []
     for path in (*_in(root), *_in(root / "objects")):
-        with suppress(FileNotFoundError):  # removed by somebody else meanwhile
+        with suppress(FileNotFoundError):  # another process has removed it
             status = path.lstat()
             if stat.S_ISDIR(status.st_mode) and _is_our_folder(path):
                 found.append(Entry(path, _size(path), _last_use(path, status)))
@@ -178,10 +178,10 @@ def _remove(entry: Entry) -> bool:
         with _alone_in(entry) as alone:
             if alone:
                 gone = path.with_name(f"{_GONE}{path.name}.{os.getpid()}")
-                os.rename(path, gone)  # at once, so that nobody finds half of it
+                os.rename(path, gone)  # at once, so that no process finds half of it
                 shutil.rmtree(gone)
             return alone
-    except OSError:  # another process has removed it, or it belongs to somebody else
+    except OSError:  # another process has removed it, or it belongs to another user
         return not os.path.lexists(path)
 
 

@@ -31,12 +31,12 @@ def enable() -> str:
     """Make `import torch` give msadapter in every program of this environment. Return what was done.
 
     Raises:
-        Refused: this is no virtual environment, another torch is installed, or the file is not ours.
+        Refused: this is not a virtual environment, another torch is installed, or the file is not ours.
         OSError: the file cannot be written.
     """
     if sys.prefix == sys.base_prefix:
         raise Refused(
-            f"{sys.executable} is no virtual environment, and all its programs would be changed: make one with "
+            f"{sys.executable} is not a virtual environment, and all its programs would be changed: make one with "
             "python -m venv FOLDER and install msadapter there"
         )
     for distribution in importlib.metadata.distributions(name="torch"):

@@ -388,7 +388,7 @@ def _locked(target: Path, make, verbose: bool, thorough: bool = False) -> Path:
                 cache.make_folder(part)
             if not cache.is_ready(target, thorough):
                 cache.check_space(folder)
-                cache_limit.limit()  # a limit that is no number is told before minutes of work
+                cache_limit.limit()  # a limit that is not a number is told before minutes of work
                 _link(target, make, root, verbose)
                 cache_limit.prune(folder)
     except OSError as error:

@@ -79,7 +79,7 @@ def set_logs(*, modules: dict[str, int | bool] | None = None, **settings: int | 
     ``modules`` maps further names of loggers to levels. Without effect, but a warning, if TORCH_LOGS is set.
 
     Raises:
-        ValueError: a component's level is no level of ``logging``, an artifact's value is no bool, or there is no such name.
+        ValueError: a component's level is not a level of ``logging``, an artifact's value is not a bool, or there is no such name.
     """
     if "TORCH_LOGS" in os.environ:
         warnings.warn(

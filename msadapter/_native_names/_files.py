@@ -53,7 +53,7 @@ class PyTorchFileReader:
         return torch.frombuffer(bytearray(self._reader.read(name)), dtype=dtype, count=numel)[:0]
 
     def serialization_id(self) -> str:
-        """Return the number that the writer gave this file, or "" if it gave none."""
+        """Return the identifier that the writer stored in the file, or "" if there is none."""
         name = ".data/serialization_id"
         return self.get_record(name).decode() if self.has_record(name) else ""
 

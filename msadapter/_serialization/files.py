@@ -104,11 +104,11 @@ def _begin(path, folder):
 
 
 def _remove_abandoned(folder) -> None:
-    """Remove the temporary files of saves whose process was killed: those with our names and owner that nobody has locked."""
+    """Remove the temporary files of killed saves: those that have our names and owner, and that no process has locked."""
     for entry in os.scandir(folder):
         if not entry.name.endswith(_ENDING) or not entry.is_file(follow_symlinks=False):
             continue
-        with contextlib.suppress(OSError):  # somebody else removes it, or it is not for us to open
+        with contextlib.suppress(OSError):  # another process removes it, or we may not open it
             handle = os.open(entry.path, os.O_RDWR | os.O_NOFOLLOW)
             try:
                 if os.fstat(handle).st_uid == os.geteuid() and _lock(handle) and _is(entry.path, handle):

@@ -60,7 +60,7 @@ def _mapping(kind):
             refuse(f"{kind.__name__} is called with {', '.join(map(described, args))}")
         if args and kind is OrderedDict and not isinstance(args[0], dict):
             if any(type(pair) not in (tuple, list) or len(pair) != 2 for pair in args[0]):
-                refuse("OrderedDict is called with what are no pairs")
+                refuse("OrderedDict is called with arguments that are not pairs")
             check_keys(pair[0] for pair in args[0])
         elif args:
             check_keys(args[0])
@@ -88,22 +88,22 @@ def _bytearray(*args):
 
 def _complex(*args):
     if any(type(arg) not in (int, float) for arg in args):
-        refuse("complex is called with what are no numbers")
+        refuse("complex is called with arguments that are not numbers")
     return complex(*args)
 
 
 # -- small objects of torch --------------------------------------------------------------------------------
 def _size(*args):
     if len(args) > 1 or any(type(arg) not in (tuple, list) for arg in args):
-        refuse("torch.Size is called with what is no tuple")
+        refuse("torch.Size is called with an argument that is not a tuple")
     if any(type(length) is not int for arg in args for length in arg):
-        refuse("torch.Size is called with lengths that are no numbers")
+        refuse("torch.Size is called with lengths that are not numbers")
     return Size(*args)
 
 
 def _device(*args):
     if not args or type(args[0]) is not str or any(type(arg) is not int for arg in args[1:]):
-        refuse("torch.device is called with what is no name of a device")
+        refuse("torch.device is called with an argument that is not the name of a device")
     return device(*args)
 
 

@@ -150,7 +150,7 @@ class RestrictedUnpickler:
     def _new(self, cls, args, kwargs):
         call = self._caller(cls, "new object")
         if not isinstance(cls, type):
-            raise _error(f"Trying to call new object for {described(cls)}, which is no class")
+            raise _error(f"Trying to call new object for {described(cls)}, which is not a class")
         if call is cls:  # a class that the user has allowed
             return cls.__new__(cls, *args, **kwargs)
         return call(*args, **kwargs)

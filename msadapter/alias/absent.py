@@ -51,7 +51,7 @@ def module_text(name: str) -> str | None:
 def explain(module: ModuleType, name: str) -> None:
     """Let a module answer for absent attributes under PyTorch's name of it, such as "torch.jit".
 
-    A module that has another name here than in PyTorch is no attribute of its parent. It is found here too.
+    A module that has another name here than in PyTorch is not an attribute of its parent. It is found here too.
     """
     space = vars(module)
     own = space.get("__getattr__")

@@ -1,6 +1,6 @@
 """Which device types have autocast on, in which precision, for each thread.
 
-The dispatcher is told of every change (csrc/dispatch/autocast.cpp): it casts operands by the policies that the
+Every change is passed to the dispatcher (csrc/dispatch/autocast.cpp), which casts operands by the policies that the
 operators' declarations give (``autocast=`` of msadapter/ops).
 """
 

@@ -528,7 +528,7 @@ def apply_jvp(cls, ctx, inputs, tangents, outputs) -> None:
     """Give the outputs of a custom Function the tangents that its jvp computes from those of its inputs.
 
     An input without a tangent counts as zeros, and as None if the Function does not want its gradients materialized.
-    RuntimeError if the tangents do not fit the outputs: their number, what is no tensor, what is a view, what is written.
+    RuntimeError if the tangents do not fit the outputs: their number, what is not a tensor, what is a view, what is written.
     """
     given = tangents
     if ctx._materialize:

@@ -244,7 +244,7 @@ class _Plan:
         roots = []
         for number, whole in enumerate(self.shapes):
             if not isinstance(whole, Symbol) or whole._leaf is not None or 0 in whole.shape:
-                raise NotFusable("a result that is no new tensor")
+                raise NotFusable("a result that is not a new tensor")
             parts = whole._parts[1] if whole._parts else (whole,)
             at = 0
             for part in parts:

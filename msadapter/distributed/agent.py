@@ -95,7 +95,7 @@ class Agent:
     def __init__(self, job: Job):
         self.job, self.ranks = job, []
         job.secret = job.secret or secret_of_environment()
-        if job.nodes == 1:  # nobody on another machine needs the store, and no other user of this one
+        if job.nodes == 1:  # no process of another machine or of another user needs the store
             job.host = "127.0.0.1"
             job.secret = job.secret or secrets.token_hex(32).encode()
         self.meeting: Meeting | None = None

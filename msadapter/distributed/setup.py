@@ -125,7 +125,7 @@ def _tcp_store(host, port, rank, world_size, timeout):
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         return PrefixStore(f"/worker/attempt_{attempt}", TCPStore(host, port, timeout=timeout))
     return TCPStore(
-        "127.0.0.1" if world_size == 1 else host,  # nobody else needs the store of a single process
+        "127.0.0.1" if world_size == 1 else host,  # no other process needs this store
         port,
         world_size,
         is_master=rank == 0,

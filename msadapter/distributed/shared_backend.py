@@ -31,7 +31,7 @@ class SharedWork(MpiWork):
     """
 
     message, _source, _exception, _ended = False, -1, None, False
-    _keep = _request = None  # the exchange keeps the memory alive, and nobody else writes to it
+    _keep = _request = None  # the exchange keeps the memory alive, and nothing else writes to it
 
     def __init__(self, backend, name, tensor, exchange, result, finish):
         self.backend, self.name, self.sequence = backend, name, backend.sequence
@@ -208,7 +208,7 @@ def _create(rank, world_size, ranks, store, timeout, parent=None):
         comm = mpi_world.join(store, rank, world_size, timeout)
     else:
         everyone = parent.comm.Get_group()
-        # Operations may hang for ever in the communicator of an aborted group.
+        # Operations may hang forever in the communicator of an aborted group.
         through = mpi_world.job.mpi.COMM_WORLD if getattr(parent, "aborted", "") else parent.comm
         comm = through.Create_group(everyone.Incl(ranks), _group_tag(store))
     return _over(comm, rank, ranks, timeout)

@@ -15,7 +15,8 @@ _C = load()
 
 _SLOT = 1 << 19  # bytes of a chunk; the slots of a few ranks fit a processor's shared cache
 _PATIENCE = 0.00005  # seconds for which a poll waits for the first chunk of the other ranks
-# MPI's message about a large one: a mark, the size and the number of the message. Nobody sends these bytes by chance.
+# MPI's message about a large one: a mark, the size and the number of the message. Ordinary data is very unlikely to begin with
+# the mark.
 _ANNOUNCEMENT = struct.Struct("<8sQQ")
 _MARK = b"\xd5large\x9c\xe1"
 

@@ -143,7 +143,7 @@ class _Server:
 
     def _serve(self, connection, peer):
         try:
-            # a client that disconnects or breaks the rules loses its connection, and nobody else is concerned
+            # a client that disconnects or breaks the rules loses its connection; other clients do not notice
             with connection, contextlib.suppress(OSError, MemoryError):
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._admit(connection, peer)

@@ -102,7 +102,7 @@ def late(work, waited: float) -> DistBackendError:
 def confirm(has_left) -> None:
     """Wait, before this rank exits, until all ranks have started the operations that it may have finished alone.
 
-    A root can finish a small broadcast although another process is stopped. Without this check nobody would notice, and the job
+    A root can finish a small broadcast although another process is stopped. Without this check it would go unnoticed, and the job
     would never end. has_left(rank) tells whether a rank has exited normally. DistBackendError after the group's timeout.
     """
     if watch.store is None:

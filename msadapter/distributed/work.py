@@ -122,7 +122,7 @@ _YIELDS = 0.001  # seconds of yielding before it sleeps between polls
 
 
 class MpiWork(Work):
-    """A nonblocking MPI operation. The objects in `keep` stay alive until it has ended, even if nobody waits for it."""
+    """A nonblocking MPI operation. The objects in `keep` stay alive until it has ended, even if the caller does not wait for it."""
 
     def __init__(self, backend, name, tensor, request, result, finish, keep, source=-1, comparison=None):
         super().__init__(result, finish, source)

@@ -15,7 +15,7 @@ from .utils import tril_matrix_to_vec, vec_to_tril_matrix
 
 
 class SoftmaxTransform(Transform):
-    """Maps unconstrained vectors to the simplex by softmax. The inverse takes logarithms. This is no bijection."""
+    """Maps unconstrained vectors to the simplex by softmax. The inverse takes logarithms. This is not a bijection."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex

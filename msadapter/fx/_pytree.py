@@ -26,7 +26,7 @@ def tree_flatten_spec(pytree: Any, spec: _pytree.TreeSpec) -> list[Any]:
     """Return the leaves of a container, in the order of the structure.
 
     Raises:
-        RuntimeError: the container has another structure, of a type that nobody has registered.
+        RuntimeError: the container has another structure, of a type that is not registered.
     """
     if spec.is_leaf():
         return [pytree]

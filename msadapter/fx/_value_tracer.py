@@ -2,7 +2,7 @@
 
 A symbolic trace knows nothing of the values, so a program that looks at them cannot be recorded. Here every proxy carries the value
 that its node has for the examples. Sizes are recorded, so that they may differ later; what decides a branch or the length of a loop
-is a constant of the graph, and a warning says so. An operation that cannot be recorded meets a proxy, which is no tensor, and
+is a constant of the graph, and a warning says so. An operation that cannot be recorded meets a proxy, which is not a tensor, and
 fails: no result of a traced value becomes a constant unnoticed.
 """
 

@@ -200,7 +200,7 @@ def _attribute(path: str) -> str:
 
 
 def _last_uses(graph) -> dict:
-    """Nodes that nobody reads behind each node, in the order of its arguments."""
+    """Return, for each node, its inputs that no later node uses, in the order of its arguments."""
     seen, last = set(), {}
     for node in reversed(list(graph.nodes)):
         if node.op == "output":
@@ -335,7 +335,7 @@ class Graph:
 
     # ---- changing the graph
     def erase_node(self, to_erase) -> None:
-        """Removes a node that nobody reads."""
+        """Remove a node whose result is not used."""
         if to_erase.users:
             raise RuntimeError(
                 f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} users in the "
@@ -374,7 +374,7 @@ class Graph:
         return self._inserting(insert)
 
     def eliminate_dead_code(self, is_impure_node=None) -> bool:
-        """Removes nodes that nobody reads and that do nothing else; whether there were any."""
+        """Remove the nodes whose results are not used and that have no other effect. Return whether there were any."""
         impure, changed = is_impure_node or Node.is_impure, False
         for node in reversed(list(self.nodes)):
             if not impure(node) and not node.users:

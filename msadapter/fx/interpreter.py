@@ -115,7 +115,7 @@ class Transformer(Interpreter):
 
     def call_module(self, target, args, kwargs):
         if not isinstance(self.fetch_attr(target), nn.Module):
-            raise AssertionError(f"{target} is no module")
+            raise AssertionError(f"{target} is not a module")
         return self.tracer.create_proxy("call_module", target, args, kwargs)
 
     def call_function(self, target, args, kwargs):

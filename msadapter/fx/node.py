@@ -18,7 +18,7 @@ _effects: set = set()
 
 
 def has_side_effect(function):
-    """Marks a function whose calls are kept though nobody uses their results."""
+    """Mark a function whose calls are kept even if their results are not used."""
     _effects.add(function)
     return function
 

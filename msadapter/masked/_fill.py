@@ -7,7 +7,7 @@ from .._values.dtype import bool as bool_
 from .._values.dtype import float32
 from ..tensor import Tensor
 
-# The functions of torch.masked, which are no operators of the table.
+# The functions of torch.masked, which are not operators of the table.
 _HIGH = ("amin", "argmin", "softmin")
 _LOW = ("amax", "argmax", "logsumexp", "logaddexp", "softmax")
 

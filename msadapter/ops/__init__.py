@@ -99,7 +99,7 @@ def __getattr__(name: str):
 
 
 def add_factories(**factories) -> None:
-    """Makes functions of the tensor package callable as ``ops.name`` and ``t.name``. They are no operators of the table:
+    """Makes functions of the tensor package callable as ``ops.name`` and ``t.name``. They are not operators of the table:
     what they take is Python data."""
     for name, factory in factories.items():
         setattr(t, name, factory)

@@ -340,7 +340,7 @@ def _derived(schema: _schema.Schema, kind: str, promote, facts: dict) -> Facts:
         facts["out_dtype"] = "creates" if creates else "cast" if promote is not None else "same"
     unknown = sorted(set(facts) - set(Facts.__dataclass_fields__))
     if unknown:
-        raise TypeError(f"{schema.name}: {unknown[0]!r} is no fact; see the docstring of op")
+        raise TypeError(f"{schema.name}: {unknown[0]!r} is not a fact; see the docstring of op")
     made = Facts(**{name: value for name, value in facts.items() if value is not None})
     for name, choices in _CHOICES.items():
         value = getattr(made, name)
@@ -547,7 +547,7 @@ def op(
             promote, "same" for all others.
         chain_of_views: its result counts as a view of a view, like that of an index with several parts.
         copies: each number of the result is an unchanged number of the operand.
-        whole: the result for a part of an operand is no part of the result. DTensor gathers the operands.
+        whole: the result for a part of an operand is not part of the result. DTensor gathers the operands.
         keeps_zeros: the result for zero is zero, so a sparse tensor applies it to its stored values only.
         sample_rank: the number of dims of the first tensor without a batch. One more dim in front is a batch.
         random: it draws random numbers. "each": one for each element of the first tensor, whose values do not matter;

@@ -16,7 +16,7 @@ from ._declare import _C, raw, t
 
 _DEFAULT_ID = 0
 _DEVICE_STATE_BYTES = 16
-_DEFAULT_SEED = 67280421310721  # PyTorch's seed of a generator that nobody seeded
+_DEFAULT_SEED = 67280421310721  # PyTorch's seed of a generator that was not seeded
 _OFFSET_STEP = 12  # torch_npu asks for 10 numbers, rounded up to a multiple of 4
 _LOW, _HIGH = -(1 << 63), (1 << 64) - 1
 

@@ -140,7 +140,7 @@ def reshape(self, shape):
 def _unsafe_view(self, size):
     """Return other sizes for a contiguous temporary tensor.
 
-    Nobody else sees this tensor, so autograd need not treat the result as a view.
+    No other code has this tensor, so autograd need not treat the result as a view.
     """
     return raw_view(self, list(size), contiguous_strides(size), offset_of(self))
 

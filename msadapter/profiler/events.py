@@ -29,7 +29,7 @@ class Interval:
         return self.end - self.start
 
 
-# PyTorch's profiler has formulas for these names alone. It counts them in the events of any library, so they are no facts
+# PyTorch's profiler has formulas for these names alone. It counts them in the events of any library, so they are not facts
 # of our operators.
 _MULTIPLY_ADDS = {"mm": (0, 1), "addmm": (1, 2), "bmm": (0, 1), "baddbmm": (1, 2), "matmul": (0, 1)}
 

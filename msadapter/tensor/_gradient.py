@@ -33,7 +33,7 @@ def write(self, value):
     """Set the gradient of a tensor.
 
     Raises:
-        TypeError: ``value`` is no tensor.
+        TypeError: ``value`` is not a tensor.
         RuntimeError: ``value`` is the tensor itself, or has another shape or dtype.
     """
     if value is not None:

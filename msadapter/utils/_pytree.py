@@ -176,7 +176,7 @@ def _get_node_type(value):
 
 
 def tree_is_leaf(tree, is_leaf=None) -> bool:
-    """Return whether a value is a leaf: `is_leaf` accepts it, or its type is no registered container."""
+    """Return whether a value is a leaf: `is_leaf` accepts it, or its type is not a registered container."""
     return bool(is_leaf is not None and is_leaf(tree)) or _get_node_type(tree) not in SUPPORTED_NODES
 
 

@@ -7,7 +7,7 @@ _BEFORE = """\
                 dst_tensors[key].copy_(tensors[key])
 """
 _AFTER = """\
-                # load_state_dict has set PyTorch's number of steps, which is no part of a parameter's state in a checkpoint
+                # load_state_dict has set PyTorch's number of steps, which is not part of a parameter's state in a checkpoint
                 if key in tensors or key != "step":
                     dst_tensors[key].detach().copy_(tensors[key])
 """

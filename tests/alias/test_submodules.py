@@ -44,7 +44,7 @@ from msadapter.alias.submodules import ELSEWHERE, PRESENT
 from msadapter.alias.waiting import is_waiting
 names = ["torch." + name for name in (*PRESENT, *ELSEWHERE)]
 before = {name: sys.modules[name] for name in names}
-assert sum(map(is_waiting, before.values())) > 50, "import torch loads what nobody has asked for"
+assert sum(map(is_waiting, before.values())) > 50, "import torch loads modules that the program has not used"
 for name, module in before.items():
     assert importlib.import_module(name) is module, name
     assert not is_waiting(module) and vars(module), name

@@ -294,7 +294,7 @@ def _has_module(name: str) -> bool:
     below = name.partition(".")[2]
     try:
         return importlib.util.find_spec(f"{PACKAGE.name}.{ELSEWHERE.get(below, below)}") is not None
-    except ModuleNotFoundError:  # the parent does not exist either, or is no package
+    except ModuleNotFoundError:  # the parent does not exist either, or is not a package
         return False
     except ValueError:  # a module that is made at run time, such as torch.ops
         return True

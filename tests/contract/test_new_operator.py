@@ -183,7 +183,7 @@ def test_one_file_declares_every_form(package):
         (("pointwise=True", 'reduction="most"'), "reduction 'most' is none of sum, mean, max, min, other"),
         (('autocast="lower"', 'autocast="half"'), "autocast policy 'half' is none of"),
         (("pointwise=True", 'random="often"'), "random 'often' is none of each, values, sizes, other"),
-        (("pointwise=True", "pointwize=True"), "'pointwize' is no fact"),
+        (("pointwise=True", "pointwize=True"), "'pointwize' is not a fact"),
     ],
 )
 def test_mistakes_are_found_when_it_is_loaded(package, change, message):

@@ -108,4 +108,4 @@ def test_a_view_keeps_the_memory_and_not_the_object():
     del base
     gc.collect()
     assert part.tolist() == [2.0, 3.0] and part.data_ptr() == pointer and other.tolist() == [1.0, 2.0]
-    assert gone() is None or gone() is part._base  # the base is alive only where the view tells of it
+    assert gone() is None or gone() is part._base  # the base is alive only if the view has it as its base

@@ -53,7 +53,7 @@ def _copied(value):
 
 
 def at_once(program, views, lines) -> list:
-    """The results of program(view) of all ranks, which run at the same time. If one fails, nobody waits for it."""
+    """The results of program(view) of all ranks, which run at the same time. If one fails, the others do not wait for it."""
 
     def run(view):
         try:

@@ -110,7 +110,7 @@ def test_a_signal_is_told_to_the_other_machines(made, capfd, monkeypatch):
     def stopped(job):
         raise agent._Stopped("SIGINT", 2)
 
-    assert made(meeting=stopped)[0].run() == 130  # nobody has been met yet
+    assert made(meeting=stopped)[0].run() == 130  # the launchers have not met yet
 
     def lost(job):
         raise DistStoreError("no store")

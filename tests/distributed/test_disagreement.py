@@ -41,7 +41,7 @@ def test_a_mismatch_is_an_error_on_every_rank(size, extra):
 @pytest.mark.parametrize("end", ["", "dist.destroy_process_group()"])
 @pytest.mark.parametrize("call", ["dist.broadcast(torch.ones(4), 0)", "dist.gather(torch.ones(4), parts, 1)"])
 def test_a_small_operation_with_a_stopped_rank_ends_the_job(tmp_path, call, end):
-    """Rank 0 has nothing to wait for. It must not leave rank 1 behind, for which the launcher would wait for ever."""
+    """Rank 0 has nothing to wait for. It must not leave rank 1 behind, for which the launcher would wait forever."""
     script = tmp_path / "job.py"
     script.write_text(
         JOB + "parts = [torch.ones(4)] * size if rank == 1 else None\ndist.barrier()\n"

@@ -125,7 +125,7 @@ def test_moves_that_are_refused(world):
             call()
     assert (
         (d + torch.tensor(1.0)).placements == (d + torch.ones(1)).placements == (S0,)
-    )  # numbers are no parts
+    )  # numbers are not parts
     part = DTensor.from_local(X, world, [Partial()])
     assert part.redistribute(placements=[Partial()]) is part
     assert checked_placements([Shard(-1)], world, 3) == (Shard(2),)
@@ -134,7 +134,7 @@ def test_moves_that_are_refused(world):
 
 @pytest.fixture
 def elsewhere(world, monkeypatch):
-    """A mesh of which this process is no part."""
+    """A mesh of which this process is not part."""
     mesh = DeviceMesh("cpu", [0], mesh_dim_names=("there",))
     monkeypatch.setattr(mesh, "_place", None)
     return mesh

@@ -15,7 +15,7 @@ from tests.distributed.played import Collectives, played
 
 
 class Later(Collectives):
-    """Sums that may be waited for."""
+    """Collectives whose all_reduce also has an asynchronous form."""
 
     @staticmethod
     def all_reduce(tensor, group=None, async_op=False):

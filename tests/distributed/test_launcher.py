@@ -253,7 +253,7 @@ def test_machines_come_and_go(start, script, tmp_path, end):
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 def test_the_job_ends_with_the_machine_of_the_store(start, script, tmp_path, end):
-    """Nobody can meet without the store, so the others end their ranks and say why. The job has to be started again."""
+    """Launchers cannot meet without the store, so the others end their ranks and say why. The job has to be started again."""
     port, path, done = _port(), script("print(os.getpid())\n" + ELASTIC), tmp_path / "done"
     first = _elastic(start, port, path, done)
     _said(first)

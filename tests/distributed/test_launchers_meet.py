@@ -14,7 +14,7 @@ from msadapter.distributed.store import HashStore
 
 
 class Clock:
-    """Time that passes only while somebody sleeps."""
+    """A clock that advances only in calls of sleep."""
 
     def __init__(self):
         self.now, self.acts = 1000.0, []
@@ -61,7 +61,7 @@ def test_who_keeps_the_store(store):
     assert not launcher(
         None, host="192.0.2.1"
     ).keeps_store  # an address for documentation, which no machine has
-    assert launcher(None, 1, host="192.0.2.1").keeps_store  # nobody else could
+    assert launcher(None, 1, host="192.0.2.1").keeps_store  # no other machine could
     assert not meeting._is_local("192.0.2.1") and meeting._is_local("localhost")
 
 
@@ -249,7 +249,7 @@ def test_the_store_may_be_gone(store, clock):
     kind, text, _ = seen(own, clock, 3)
     assert kind is meeting.JobEnded and text == "the launcher that keeps the store is gone (no answer)"
     assert own.failed("what") is False and own.patience_of_ranks() == 0.0
-    own.leave("why")  # nobody hears it
+    own.leave("why")  # no launcher hears it
     own.store = store
     assert own.patience_of_ranks() == 0.0
     store.set(meeting.RANKS_PATIENCE, "7.5")

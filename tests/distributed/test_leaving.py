@@ -38,7 +38,7 @@ class _Barrier:
 
 @pytest.fixture
 def job(monkeypatch):
-    """The job of rank 3, in which nothing is left to be confirmed."""
+    """The job of rank 3. No collective is waiting for confirmation."""
     monkeypatch.delattr(sys, "last_value", raising=False)
     monkeypatch.setattr(watchdog.watch, "store", None)
     made = mpi_world._Job()

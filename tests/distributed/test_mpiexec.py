@@ -60,7 +60,7 @@ def test_a_rank_that_fails_ends_the_job(tmp_path, failing):
 
 
 def test_operations_in_the_background_at_the_end(tmp_path):
-    """A message that nobody waits for is polled by a thread, which must not use MPI after its end."""
+    """A message for which no thread waits is polled by a thread, which must not use MPI after its end."""
     text = (
         "if rank == 0: work = dist.isend(torch.ones(3), 1)\n"
         "else:\n    t = torch.zeros(3)\n    work = dist.irecv(t, 0)\n"

@@ -146,7 +146,7 @@ def test_a_machine_that_leaves_ends_a_job_that_needs_it(launchers, keeper):
 
 @pytest.mark.parametrize("keeper", [True, False])
 def test_machines_end_together(launchers, keeper):
-    """Nobody ends before all ranks of all machines have succeeded, and who keeps the store waits for no longer than that."""
+    """No launcher ends before all ranks of all machines have succeeded. The one with the store waits no longer than that."""
     made = launchers(0)
     own, other = made if keeper else reversed(made)
     waiting = threading.Thread(target=own.agree_on_end)

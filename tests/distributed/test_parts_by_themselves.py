@@ -248,7 +248,7 @@ def test_what_a_signature_says():
     broadcast = ("BROADCAST", torch.bfloat16, None, 1, 12, 0, 0)
     assert signatures._C.ledger_unconfirmed(ledger) == 0
     early = signatures._C.ledger_sign(ledger, True, 5, *broadcast)
-    assert signatures._C.ledger_unconfirmed(ledger) == 5  # this rank is the root and waits for nobody
+    assert signatures._C.ledger_unconfirmed(ledger) == 5  # this rank is the root and waits for no other rank
     assert signatures._C.signature_fields(early) == ("BROADCAST", torch.bfloat16, -1, 5, 1, 12)
     reduce = ("ALLREDUCE", torch.float32, 0, -1, 3, 0, 0)
     after, alone = (

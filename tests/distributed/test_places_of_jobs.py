@@ -241,7 +241,7 @@ def test_modules_that_are_frozen_in_part(options, refused):
     assert isinstance(model[0], Wrapper)
 
 
-# ---- stores, and comparisons that nobody answers
+# ---- stores, and comparisons without an answer
 def test_a_store_without_threads_closes_the_connection(monkeypatch):
     store = dist.TCPStore("127.0.0.1", 0, is_master=True, timeout=timedelta(seconds=20), secret=b"")
     thread, refused = threading.Thread, []

@@ -96,6 +96,6 @@ def test_other_bad_files(tmp_path):
 
 
 def test_what_is_no_tensor(tmp_path):
-    with pytest.raises(dcp.CheckpointException, match="'step' is no tensor"):
+    with pytest.raises(dcp.CheckpointException, match="'step' is not a tensor"):
         dcp.save({"step": 3}, storage_writer=HuggingFaceStorageWriter(tmp_path))
     assert not list(tmp_path.iterdir())

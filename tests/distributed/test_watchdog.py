@@ -15,7 +15,7 @@ from msadapter.distributed.store import HashStore
 
 
 class Clock:
-    """Time that passes only while somebody sleeps."""
+    """A clock that advances only in calls of sleep."""
 
     def __init__(self):
         self.now = 50.0

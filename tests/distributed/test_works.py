@@ -14,7 +14,7 @@ from msadapter.distributed.store import HashStore
 
 
 class Clock:
-    """A clock that stands still unless somebody sleeps or yields, and a record of both."""
+    """A clock that advances only when the code sleeps or yields, and a record of both."""
 
     def __init__(self, monkeypatch):
         self.now, self.pauses, self.yields = 100.0, [], 0
@@ -127,7 +127,7 @@ def test_patience_ends(clock, monkeypatch, timeout, patience, looks):
     "source, comparison, needed", [(1, None, [4]), (-1, None, []), (-1, Comparison(NEVER), [0, 4, 6])]
 )
 def test_who_must_be_alive(clock, source, comparison, needed):
-    """The sender of a message, and all ranks of a collective. Nobody is needed to receive from any rank."""
+    """The sender of a message, and all ranks of a collective. No rank in particular is needed to receive from any rank."""
     backend = Backend()
     backend.gone = [4, 9]
     operation = made(Request(NEVER), "OPERATION", backend, source, comparison)

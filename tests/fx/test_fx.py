@@ -59,7 +59,7 @@ def test_make_fx_refuses_what_it_cannot_do():
 
 
 def test_values_that_leave_a_trace_are_noticed():
-    """A number that is no tensor becomes a constant: with a warning, or not at all."""
+    """A number that is not a tensor becomes a constant: with a warning, or not at all."""
     from msadapter.distributed.pipelining import pipeline
     from msadapter.jit import TracerWarning
 

@@ -21,7 +21,7 @@ def run(rank, size, shape, chosen, path):
     for name, case in getattr(cases, chosen).items():
         try:
             made[name] = cases.outcome(case, mesh)
-        except Exception as err:  # the script's reader sees which cases are no cases of PyTorch
+        except Exception as err:  # the script's reader sees which cases are not cases of PyTorch
             made[name] = {"error": f"{type(err).__name__}: {str(err).splitlines()[0][:150]}"}
     if rank == 0:
         Path(path).write_text(json.dumps(made))

@@ -1,6 +1,6 @@
 """The suite nn_names: the public names of torch.nn that are claimed here."""
 
-# Names of torch.nn that came after the surface we claim (2.7), or are no part of it.
+# Names of torch.nn that came after the surface we claim (2.7), or are not part of it.
 NOT_CLAIMED = {
     "LinearCrossEntropyLoss",
     "LinearCrossEntropyOptions",

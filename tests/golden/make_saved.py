@@ -16,7 +16,9 @@ def golden_answers(torch) -> dict:
     for name in saved.names(told.cases):
         try:
             allowed = saved.changeable(torch, told.cases[name], told.arrays)
-        except Exception as error:  # PyTorch refuses, for instance a result that is one number for many
+        except (
+            Exception
+        ) as error:  # PyTorch refuses, for example a result that has one number in memory for many elements
             print(name, type(error).__name__, str(error)[:80], file=sys.stderr)
             continue
         if allowed:

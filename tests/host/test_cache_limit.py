@@ -114,7 +114,7 @@ def test_a_folder_that_goes_while_it_is_taken_is_built_again(root, monkeypatch) 
 
 
 def test_a_lock_of_a_folder_that_was_built_again_does_not_count(root, monkeypatch) -> None:
-    """The removal has the lock while another process asks for it, and a new folder stands there when it gets it."""
+    """Another process asks for the lock while the removal has it. When it gets the lock, there is a new folder."""
     folder = made_build(root, "a", 10, 30)
     plain = cache_limit.fcntl.flock
 

@@ -98,4 +98,4 @@ def test_another_torch_is_not_hidden(environment):
 def test_only_virtual_environments_are_changed():
     code = "import sys; sys.prefix = sys.base_prefix; from msadapter._host.enable import main; sys.exit(main('enable', []))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=CLEAN, capture_output=True, text=True)
-    assert done.returncode == 2 and "no virtual environment" in done.stderr
+    assert done.returncode == 2 and "is not a virtual environment" in done.stderr

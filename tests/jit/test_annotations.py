@@ -1,4 +1,4 @@
-"""torch.jit.annotations: what programs import from it, and what it tells of annotations."""
+"""torch.jit.annotations: what programs import from it, and its answers about annotations."""
 
 from __future__ import annotations
 

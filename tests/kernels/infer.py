@@ -67,9 +67,8 @@ def infer(number: int, operator: str, operands: list) -> list:
     }
     arguments = [f"x{i}" if f"x{i}" in tensors else text(x) for i, x in enumerate(values)]
     primitive = getattr(gen_ops_prim, operator)
-    taken = (
-        primitive.__call__.__code__.co_argcount - 1
-    )  # the operands behind these are attributes of the primitive
+    # The primitive's call takes the first operands. The others are attributes of the primitive.
+    taken = primitive.__call__.__code__.co_argcount - 1
     made = primitive(*values[taken:])
     name = f"infer_{number}"
     path = Path(f"{name}.py")

@@ -18,7 +18,7 @@ SELECTIVE = "--recompute-granularity selective"
 MOE = """--disable-bias-linear --num-experts 4 --moe-router-topk 2 --moe-aux-loss-coeff 0.01 --expert-model-parallel-size 2
 --moe-token-dispatcher-type"""
 HALF = "--fp16 --min-loss-scale 1 --initial-loss-scale"
-# Batches of 4 until sample 24, then of 8; 90 samples are no whole number of batches.
+# Batches of 4 until sample 24, then of 8; 90 samples are not a whole number of batches.
 RAMP = "--train-samples 90 --lr-warmup-samples 8 --lr-decay-samples 90 --rampup-batch-size 4 4 24"
 
 

@@ -265,7 +265,7 @@ def instrumented(source: bytes, marks: dict[int, Change]) -> bytes:
     for (start, end, statement), found in spots.items():
         calls = " or ".join(f"__witness__({m})" for m in found)
         if statement:
-            # On a line of its own before the statement, or on the same line where other statements stand there.
+            # On a line of its own before the statement, or on the same line if other statements are there.
             indent = source[source.rfind(b"\n", 0, start) + 1 : start]
             between = b"; " if indent.strip() else b"\n" + indent
             inserted.append((start, -len(source), calls.encode() + between))

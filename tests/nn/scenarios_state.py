@@ -1,4 +1,4 @@
-"""Scenarios of hooks, of modules without shapes, of parametrisations, of pruning and of packed sequences."""
+"""Cases with hooks, lazy modules, parametrizations, pruning and packed sequences."""
 
 import gc
 import pickle

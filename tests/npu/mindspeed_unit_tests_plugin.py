@@ -18,7 +18,7 @@ multiprocessing.set_forkserver_preload(["torch", "torch_npu", "mindspore.common"
 
 
 class _FirstError(pool.MapResult):
-    """A result that is ready at the first error, because the other ranks may wait for the failed one for ever."""
+    """A result that is ready at the first error, because the other ranks may wait for the failed one forever."""
 
     def _set(self, i, success_result):
         super()._set(i, success_result)
@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(config, items) -> None:
 
 def _give_up(processes: pool.Pool) -> None:
     """Kill the workers. Pool.terminate waits for threads, which may wait for a rank."""
-    processes._worker_handler._state = pool.TERMINATE  # nobody takes the place of a killed one
+    processes._worker_handler._state = pool.TERMINATE  # a killed process is not replaced
     processes._terminate.cancel()
     for process in processes._pool:
         process.kill()

@@ -1,4 +1,4 @@
-"""A manifest that somebody else wrote leads to no file outside of its tree, and to no endless work."""
+"""A manifest from another source cannot lead to files outside of its tree, or to endless work."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ BROKEN = {
     "an original cut off": lambda m: m["originals"].update(
         {"toy/engine.py": m["originals"]["toy/engine.py"][:-10]}
     ),
-    "an original that is no text": lambda m: m["originals"].update({"toy/engine.py": 3}),
-    "an original that nobody changed": lambda m: m.update(patches=[]),
+    "an original that is not text": lambda m: m["originals"].update({"toy/engine.py": 3}),
+    "an original without a change": lambda m: m.update(patches=[]),
     "no original": lambda m: m.update(originals={}),
     "no table of originals": lambda m: m.pop("originals"),
     "originals that are a list": lambda m: m.update(originals=[]),
@@ -145,7 +145,7 @@ def test_a_manifest_that_is_a_link(tree: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["verify", "revert"])
 def test_a_pipe_in_a_patched_tree_is_not_read(tree: Path, tmp_path: Path, command: str) -> None:
-    """Reading a pipe would wait for ever, so a child process tries."""
+    """Reading a pipe would wait forever, so a child process tries."""
     out = tmp_path / "out"
     apply(UPSTREAM, [rule()], tree, out)
     (out / "toy/engine.py").unlink()

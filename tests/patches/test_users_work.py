@@ -134,7 +134,7 @@ def test_what_the_user_added_keeps_its_place(tree: Path, tmp_path: Path, act, ho
 
 @pytest.mark.parametrize("folder", ["toy", "toy/part", "toy/part/deep"])
 def test_what_the_user_added_is_not_carried_through_a_link(tree: Path, tmp_path: Path, folder: str) -> None:
-    """A link of the new tree may lead to files that belong to somebody else."""
+    """A link of the new tree may lead to files that belong to another user."""
     out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
     elsewhere.mkdir()
     old, new = tmp_path / "old", tmp_path / "new"
@@ -193,7 +193,7 @@ def test_one_folder_under_two_names_is_refused(tree: Path, tmp_path: Path) -> No
     other = tmp_path / "bound"
     other.mkdir()
     if subprocess.run(["mount", "--bind", tree, other], capture_output=True).returncode:
-        pytest.skip("this machine lets nobody mount")
+        pytest.skip("this machine does not allow mounts")
     try:
         with pytest.raises(PatchError, match="contain one another"):
             apply(UPSTREAM, [rule()], tree, other / "new")

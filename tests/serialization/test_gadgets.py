@@ -284,7 +284,7 @@ def test_descriptions_of_checkpoints_only_hold_values(obj):
 
 def test_every_part_of_a_path_is_text():
     for parts in (([1],), ("a", b"b"), (3, "b")):
-        with pytest.raises(pickle.UnpicklingError, match="a path is made of what is no text"):
+        with pytest.raises(pickle.UnpicklingError, match="a path is made of something that is not text"):
             _metadata(Call(Name("pathlib.PosixPath"), *parts))
 
 

@@ -15,7 +15,7 @@ def home():
 
 @pytest.fixture(scope="session")
 def npu(home):
-    """A device of this process. Settings are read when the library is loaded."""
+    """A simulated device in this process. The library reads its settings when it is loaded."""
     wanted = {"MSADAPTER_SIMULATED_NPU_DEVICES": "2", "MSADAPTER_SIMULATED_NPU_MEMORY_GB": "1"}
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)

@@ -81,7 +81,7 @@ def test_the_list_says_what_is_simulated(plugin, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(wanted.importlib.util, "find_spec", lambda name: None)
     assert wanted.main([str(library)]) == 1
     assert "mindspore is not installed" in capsys.readouterr().err
-    folder = type("Spec", (), {"origin": None})  # a folder of that name is no package
+    folder = type("Spec", (), {"origin": None})  # a folder of that name is not a package
     monkeypatch.setattr(wanted.importlib.util, "find_spec", lambda name: folder)
     assert wanted.main([str(library)]) == 1
     assert "mindspore is not installed" in capsys.readouterr().err

@@ -28,7 +28,7 @@ _RUNS_AT_LOAD = re.compile(
     r"|^gert::|^optiling::|^ops::.*Register|^mki::.*Regist|::~"
     r"|^ge::.*Regist|^ge::AscendString::AscendString"
 )
-# Symbols of the compiler's and Python's runtime, which are no part of CANN.
+# Symbols of the compiler's and Python's runtime, which are not part of CANN.
 _NOT_CANN = ("Py", "_Py", "_ITM", "__gmon", "__cxa", "aclnn")
 _OBJECT_BYTES = 512  # room for a vtable or a static object of CANN; nothing reads it
 # What functions that MindSpore looks up by name return: "not supported", by the type of their result.

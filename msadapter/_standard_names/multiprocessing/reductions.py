@@ -95,7 +95,7 @@ def reduce_tensor(tensor):
 
 
 def _remove_left_files():
-    """Remove files that this process or its children have sent, but that nobody has received."""
+    """Remove files that this process or its children have sent, but that were not received."""
     if _FOLDER is not None:
         for path in glob.glob(os.path.join(_FOLDER, f"msadapter-{os.getpid()}-*")):
             os.unlink(path)

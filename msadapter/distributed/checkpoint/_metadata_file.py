@@ -130,7 +130,7 @@ def _blank(kind: type):
 def _member(kind: type):
     def find(*args):
         if len(args) != 1 or type(args[0]) not in (int, str):
-            guarded.refuse(f"{kind.__qualname__} is called with what is no value of it")
+            guarded.refuse(f"{kind.__qualname__} is called with an argument that is not one of its values")
         return kind(args[0])
 
     return find
@@ -138,7 +138,7 @@ def _member(kind: type):
 
 def _path(*args):
     if any(type(part) is not str for part in args):
-        guarded.refuse("a path is made of what is no text")
+        guarded.refuse("a path is made of something that is not text")
     return pathlib.PosixPath(*args)
 
 

@@ -88,7 +88,7 @@ class HuggingFaceStorageWriter(FileSystemWriter):
         """Writes the plan's items immediately and returns a completed future of their WriteResults.
 
         Raises:
-            ValueError: an item is no tensor, or a second piece of a tensor that the file has already.
+            ValueError: an item is not a tensor, or a second piece of a tensor that the file has already.
             KeyError: fqn_to_index_mapping lacks a tensor.
         """
         mapping = self.fqn_to_index_mapping
@@ -108,7 +108,7 @@ class HuggingFaceStorageWriter(FileSystemWriter):
         for item in items:
             fqn = item.index.fqn
             if item.type == WriteItemType.BYTE_IO:
-                raise ValueError(f"{fqn!r} is no tensor, and safetensors files contain tensors only")
+                raise ValueError(f"{fqn!r} is not a tensor, and safetensors files contain tensors only")
             if fqn in tensors:
                 raise ValueError(
                     f"{fqn!r} has two pieces for the file {name}, which can hold one of each tensor"
@@ -188,7 +188,7 @@ class HuggingFaceStorageReader(FileSystemReader):
         for item in plan.items:
             if item.type == LoadItemType.BYTE_IO:
                 raise ValueError(
-                    f"{item.storage_index.fqn!r} is no tensor, and safetensors files contain tensors only"
+                    f"{item.storage_index.fqn!r} is not a tensor, and safetensors files contain tensors only"
                 )
             files.setdefault(self.storage_data[item.storage_index].relative_path, []).append(item)
         with ThreadPoolExecutor(max(self.thread_count, 1)) as pool:

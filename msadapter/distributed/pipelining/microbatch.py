@@ -39,7 +39,7 @@ class _Replicate:
 
 
 class _CustomReducer:
-    """Joins results that are no tensors with a batch dimension: ``reduce_fn(reduce_fn(init_value, first), second)``, and so on."""
+    """Joins results that are not tensors with a batch dimension: ``reduce_fn(reduce_fn(init_value, first), second)``, and so on."""
 
     def __init__(self, init_value, reduce_fn):
         self.init_value, self.reduce_fn = init_value, reduce_fn

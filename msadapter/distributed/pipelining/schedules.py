@@ -1,7 +1,7 @@
 """The order in which the stages of a rank work on the microbatches of a step.
 
 A schedule is a list of forward and backward passes. Messages are buffered by the sender, so the order decides how much memory a
-rank holds and how long it waits, and never whether the ranks wait for each other for ever.
+rank holds and how long it waits, and never whether the ranks wait for each other forever.
 """
 
 from __future__ import annotations
@@ -224,8 +224,8 @@ class PipelineScheduleMulti(_PipelineSchedule):
         wanted = {s for s, r in self._stages[0].stage_index_to_group_rank.items() if r == self.rank}
         if wanted != {stage.stage_index for stage in self._stages}:
             raise ValueError(
-                f"rank {self.rank} has the stages {[s.stage_index for s in self._stages]}, but of {self._num_stages} "
-                f"stages on {self.pp_group_size} ranks it computes {sorted(wanted)}"
+                f"rank {self.rank} was given the stages {[s.stage_index for s in self._stages]}, but it must have "
+                f"{sorted(wanted)}: that is its part of {self._num_stages} stages on {self.pp_group_size} ranks"
             )
 
 

@@ -20,7 +20,7 @@ def tft_init_controller(
 ) -> None:
     """Check what is asked of the controller.
 
-    enable_arf, enable_zit: without MindCluster nobody starts single ranks again or takes machines away, so a failure is answered as
+    enable_arf, enable_zit: only MindCluster starts single ranks again or takes machines away, so a failure is answered as
         without them, and this is said.
     """
     if not 0 <= rank < world_size:
@@ -30,7 +30,7 @@ def tft_init_controller(
     for asked, what in ((enable_arf, "start a single rank again"), (enable_zit, "train on with fewer ranks")):
         if asked:
             ttp_logger.LOGGER.warning(
-                "nobody can %s here: after a failure the last checkpoint is written and all ranks end, "
+                "it is not possible to %s here: after a failure the last checkpoint is written and all ranks end, "
                 "and torchrun --max-restarts or megatron_ms train starts all of them again",
                 what,
             )

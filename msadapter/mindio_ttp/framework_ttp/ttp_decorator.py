@@ -268,7 +268,7 @@ def tft_report_load_ckpt_step(step: int) -> None:
 def tft_pause_train(cur_step: int) -> None:
     """Called between two steps. RuntimeError with FORCE STOP if the training was stopped."""
     if cur_step < 0:
-        raise ValueError(f"tft_pause_train: {cur_step} is no step")
+        raise ValueError(f"tft_pause_train: {cur_step} is not a step")
     running.required().check_stopped("the next step")
 
 

@@ -18,7 +18,7 @@ def _of_matmul(a, b) -> int:
 
 
 def _flops(name: str, args) -> int:
-    # torch_npu counts these functions alone; other operators have no count, so this is no fact of theirs.
+    # torch_npu counts these functions alone; other operators have no count, so this is not a fact of theirs.
     if name in ("matmul", "mm", "bmm", "__matmul__", "mv", "dot"):
         return _of_matmul(args[0], args[1])
     if name in ("addmm", "baddbmm", "addbmm"):

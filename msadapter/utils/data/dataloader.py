@@ -22,7 +22,7 @@ default_convert = _utils.collate.default_convert
 
 
 class _InfiniteConstantSampler(Sampler):
-    """Yields None for ever, because an iterable dataset needs no indices."""
+    """Yields None forever, because an iterable dataset needs no indices."""
 
     def __iter__(self):
         return itertools.repeat(None)

@@ -475,7 +475,7 @@ def check_start_again(rank, size):
     assert out.tolist() == list(range(size)) and dist.get_rank() == size - 1 - rank
 
 
-LARGE = 300_007  # elements: more than a chunk of the shared memory in every dtype but the small ones, no multiple of anything
+LARGE = 300_007  # elements: more than a chunk of the shared memory, except in 8-bit dtypes, and not a multiple of its size
 
 
 def _large(size, count, dtype):

@@ -145,7 +145,7 @@ def rooted_cases(size):
 
 
 def then_a_barrier(name, group, *arguments):
-    """Those who send nothing but their own data learn of it at the next operation that nobody ends alone."""
+    """Ranks that only send their own data get the error in the next operation in which they wait for others."""
     name(group, *arguments)
     dist.barrier(group=group)
 

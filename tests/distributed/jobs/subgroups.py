@@ -437,7 +437,7 @@ def check_methods_of_groups(rank, size):
     assert "of 2" in repr(group)
     for _ in range(
         3
-    ):  # nobody waits, or only for the last: the messages arrive, and no memory is freed too early
+    ):  # the program waits for none, or only for the last: the messages arrive, and no memory is freed too early
         kept = torch.ones(1000)
         group.allreduce([mine(rank, 1000), mine(rank, 1000), kept]).wait()
         assert kept.eq(2).all()

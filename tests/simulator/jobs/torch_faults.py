@@ -14,7 +14,7 @@ assert (x + 1).sum().item() == 2000
 simulator.inject_faults(sys.argv[1])
 y = x
 for _ in range(20):
-    y = y * 1.5 + 1  # operators are issued on, because the device has not told of its fault yet
+    y = y * 1.5 + 1  # operators are issued on, because the device has not reported its fault yet
 try:
     y.cpu()
 except RuntimeError as error:

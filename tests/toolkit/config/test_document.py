@@ -92,7 +92,7 @@ def test_further_flags_are_kept_under_one_name(read) -> None:
         ("shape:\n  width: ${nothing}\n", [], r"run.yaml, line 2: shape.width: .*nothing.*not found"),
         ("recipe: bass\n", [], r"run.yaml, line 1: recipe: there is no such recipe; did you mean base\?"),
         ("recipe: none.yaml\n", [], r"run.yaml, line 1: recipe: there is no file none.yaml"),
-        ("shape:\n  width: 1\n", ["layers"], r"layers: is no KEY=VALUE"),
+        ("shape:\n  width: 1\n", ["layers"], r"layers: is not KEY=VALUE"),
         ("speed:\n  adam-beta1: 1\n  adam_beta1: 2\n", [], r"speed.adam.beta1: is given twice"),
         ("speed:\n  rate: 1\n  lr: 2\n", [], r"speed.rate: is given twice with different values, also as speed.lr"),
     ],
@@ -110,7 +110,7 @@ def test_every_wrong_key_has_a_line(read) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(None, "no such file"), (b"\xff\xfe", "no UTF-8 text"), (b" " * 2**21, "larger than a megabyte")]
+    ("content", "message"), [(None, "no such file"), (b"\xff\xfe", "not UTF-8 text"), (b" " * 2**21, "larger than a megabyte")]
 )  # fmt: skip
 def test_files_that_are_no_configuration(read, tmp_path: Path, content, message) -> None:
     path = tmp_path / "other.yaml"

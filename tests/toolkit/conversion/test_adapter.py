@@ -76,8 +76,8 @@ def test_wrong_input_is_named(place, model_folder, capsys) -> None:
         (["convert.source=model"], "model is a model of this format already"),
         (["convert.to=adapter"], "convert.to: the source is an adapter already"),
         (["convert.output=none/a/b"], "/none/a"),
-        ([], "adapter_config.json: names no model"),
-        (["convert.like=none"], "belongs to the model none, which is no folder here"),
+        ([], "adapter_config.json: the file does not name the adapter's model"),
+        (["convert.like=none"], "belongs to the model none, and there is no such folder"),
         (["convert.from=x"], "there is no such key of convert"),
     ):
         assert commands.main(["convert", "convert.yaml", *words]) == 2

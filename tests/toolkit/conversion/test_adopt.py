@@ -160,5 +160,5 @@ def test_damaged_adapters_are_named(torch, folder):
         with pytest.raises(UserError, match=said):
             adopt._read(folder / "adapter")
     file.write_bytes(b"damaged")
-    with pytest.raises(UserError, match="is no whole adapter"):
+    with pytest.raises(UserError, match="is not a complete adapter"):
         adopt._read(folder / "adapter")

@@ -43,7 +43,7 @@ def test_damaged_files_are_named(tmp_path) -> None:
     with pytest.raises(UserError, match="more.safetensors: has ., which another file has too"):
         weights.tensors(folder)
     (folder / "more.safetensors").write_bytes(b"\1")
-    with pytest.raises(UserError, match="more.safetensors: is no whole safetensors file"):
+    with pytest.raises(UserError, match="more.safetensors: is not a complete safetensors file"):
         weights.tensors(folder)
     index = folder / weights.INDEX
     index.write_text(json.dumps({"weight_map": {"a": "../model/model.safetensors"}}))
@@ -52,7 +52,7 @@ def test_damaged_files_are_named(tmp_path) -> None:
     index.write_text(json.dumps({"weight_map": {"a": "model.safetensors"}}))
     assert set(weights.tensors(folder)) == {"a", "b"}
     index.write_text("[]")
-    with pytest.raises(UserError, match="is no index of weights"):
+    with pytest.raises(UserError, match="is not an index of weights"):
         weights.files(folder)
     with pytest.raises(UserError, match="has no safetensors files"):
         weights.files(tmp_path)

@@ -1,4 +1,4 @@
-"""Rows in Alpaca and ShareGPT form become messages, and what is no conversation is told apart."""
+"""Rows in Alpaca and ShareGPT form become messages, and what is not a conversation is told apart."""
 
 from __future__ import annotations
 
@@ -98,10 +98,10 @@ def test_pairs_in_three_forms() -> None:
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ({"instruction": "Q", "output": None}, "output is no text"),
-        ({"instruction": "Q", "output": "A", "history": ["x"]}, "the history is no list of pairs"),
+        ({"instruction": "Q", "output": None}, "output is not text"),
+        ({"instruction": "Q", "output": "A", "history": ["x"]}, "the history is not a list of pairs"),
         ({"conversations": []}, "there are no messages"),
-        ({"conversations": "x"}, "the messages are no list"),
+        ({"conversations": "x"}, "the messages are not a list"),
         ({"conversations": [{"from": "system", "value": "S"}]}, "there are no messages"),
         ({"conversations": [{"from": "human"}]}, "a message has no 'value'"),
         (
@@ -109,7 +109,7 @@ def test_pairs_in_three_forms() -> None:
             "a message has the role 'cat', which is none of 'human'",
         ),
         ({"conversations": [{"from": "gpt", "value": "x"}]}, "message 1 has the role assistant"),
-        ({"conversations": [{"from": "human", "value": "x"}]}, "the last message is no answer"),
+        ({"conversations": [{"from": "human", "value": "x"}]}, "the last message is not an answer"),
     ],
 )
 def test_what_is_no_conversation(row: dict, words: str) -> None:

@@ -116,7 +116,7 @@ def _change(path: Path, place: int, raw: bytes) -> None:
             lambda data, index: _cut(index, 60),
             "x.idx: is truncated: it has 60 bytes, and its header describes 102",
         ),
-        (lambda data, index: _change(index, 0, b"X"), "x.idx: is no index of Megatron"),
+        (lambda data, index: _change(index, 0, b"X"), "x.idx: is not an index of Megatron"),
         (lambda data, index: _change(index, 9, b"\x02"), "x.idx: has the version 2"),
         (
             lambda data, index: _change(index, 17, b"\x63"),

@@ -130,7 +130,7 @@ def test_what_is_left_out_is_counted(make, tmp_path) -> None:
     assert made.stamp["counts"]["samples"] == 2
     assert made.stamp["left_out"] == {
         "message 1 has the role assistant, so questions and answers do not alternate": [f"{source}, line 2"],
-        "the last message is no answer": [f"{source}, line 3"],
+        "the last message is not an answer": [f"{source}, line 3"],
     }
     with pytest.raises(UserError, match=r"s\.jsonl, line 2: message 1 has the role assistant"):
         make(
@@ -203,7 +203,7 @@ def test_templates_that_do_not_fit(tokenizer: Path) -> None:
     found = load_tokenizer(str(tokenizer))
     with pytest.raises(BadSample, match="the chat template refuses it: no"):
         ChatFormat(found, given="{{ raise_exception('no') }}").conversation(_TALK, None)
-    with pytest.raises(UserError, match="rewrites what stands before an answer"):
+    with pytest.raises(UserError, match="changes the text before an answer"):
         ChatFormat(found, given="{{ messages | length }}{{ messages[-1].content }}").conversation(_TALK, None)
     with pytest.raises(UserError, match="only tokenizers of Hugging Face have chat templates"):
         ChatFormat(Bytes())

@@ -164,8 +164,8 @@ def test_two_runs_at_once(make, rows, tmp_path, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("row", "keys", "words"),
     [
-        ({"text": None}, {}, "line 1: text: is no text but None"),
-        ({"text": 5}, {}, "line 1: text: is no text but 5"),
+        ({"text": None}, {}, "line 1: text: is not text but None"),
+        ({"text": 5}, {}, "line 1: text: is not text but 5"),
         ({"text": "a\ud800"}, {}, "line 1: text: character 2 is half of a surrogate pair"),
         (
             {"text": "ab"},

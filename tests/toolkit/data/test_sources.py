@@ -91,16 +91,16 @@ def test_texts_by_file_and_by_paragraphs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "raw", "words"),
     [
-        ("a.jsonl", b'{"text": "a"}\n{"text": \n', "a.jsonl, line 2: is no JSON: "),
-        ("a.jsonl", b'{"text": "a"}\n\n[1]\n', "a.jsonl, line 3: is no JSON object with keys, but [1]"),
-        ("a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', "a.jsonl, line 2: byte 11 (0xff) is no UTF-8"),
-        ("a.json", b'[{"text": "a"}, 3]', "a.json, entry 2: is no JSON object with keys, but 3"),
-        ("a.json", b'[{"text": "a"}', "a.json: is no JSON: "),
-        ("a.txt", b"good\nb\xe4d\n", "a.txt, line 2: byte 2 (0xe4) is no UTF-8"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": \n', "a.jsonl, line 2: is not JSON: "),
+        ("a.jsonl", b'{"text": "a"}\n\n[1]\n', "a.jsonl, line 3: is not a JSON object with keys, but [1]"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', "a.jsonl, line 2: byte 11 (0xff) is not UTF-8"),
+        ("a.json", b'[{"text": "a"}, 3]', "a.json, entry 2: is not a JSON object with keys, but 3"),
+        ("a.json", b'[{"text": "a"}', "a.json: is not JSON: "),
+        ("a.txt", b"good\nb\xe4d\n", "a.txt, line 2: byte 2 (0xe4) is not UTF-8"),
         ("a.csv", b'text,b\n1,2\n"x\ny",3\n4\n', "a.csv, line 5: has 1 fields, and the first line names 2"),
-        ("a.csv", b'text\n"open\n', "a.csv, line 2: is no CSV: "),
-        ("a.parquet", b"PAR1 not really", "a.parquet: is no whole parquet file (after row 0): "),
-        ("a.arrow", b"no arrow", "a.arrow: is no whole Arrow file (after row 0): "),
+        ("a.csv", b'text\n"open\n', "a.csv, line 2: is not CSV: "),
+        ("a.parquet", b"PAR1 not really", "a.parquet: is not a complete parquet file (after row 0): "),
+        ("a.arrow", b"no arrow", "a.arrow: is not a complete Arrow file (after row 0): "),
         (
             "a.jsonl.gz",
             gzip.compress(_jsonl(), mtime=0)[:-9],
@@ -122,7 +122,7 @@ def test_a_truncated_parquet_file(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     _parquet(path)
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(UserError, match=r"a\.parquet: is no whole parquet file"):
+    with pytest.raises(UserError, match=r"a\.parquet: is not a complete parquet file"):
         _rows(path)
 
 

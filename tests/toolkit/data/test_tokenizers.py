@@ -96,8 +96,8 @@ def test_holes_in_the_ids_count_as_ids(tmp_path) -> None:
     [
         ({}, "data.tokenizer.path: there is no folder {folder}/x"),
         ({"x/tokenizer.json": "{"}, "{folder}/x cannot be loaded: "),
-        ({"x": "{"}, "{folder}/x is no whole tokenizer.json: "),
-        ({"x/tokenizer.model": "no"}, "x/tokenizer.model is no whole sentencepiece model"),
+        ({"x": "{"}, "{folder}/x is not a complete tokenizer.json: "),
+        ({"x/tokenizer.model": "no"}, "x/tokenizer.model is not a complete sentencepiece model"),
         ({"x/vocab.json": "{}", "x/merges.txt": ""}, "x/vocab.json has no token <|endoftext|>"),
         ({"x/vocab.json": "[", "x/merges.txt": ""}, "x/merges.txt cannot be read: "),
     ],

@@ -159,7 +159,7 @@ def test_a_record_of_few_steps_does_not_replace_one_of_many() -> None:
 
 
 def test_steps_between_a_record_and_a_checkpoint_count() -> None:
-    """The run fails in step 17. The event of checkpoint 14 tells of the steps 11 to 14, which no record has."""
+    """The run fails in step 17. The event of checkpoint 14 covers the steps 11 to 14, which are in no record."""
     records = [{"iteration": 10, "steps": 10, "seconds": 1.0}, {"iteration": 20, "steps": 6, "seconds": 1.0}]
     save = told("save", 50.0, iteration=14, seconds=0.5, steps=4, step=3.0)
     assert goodput.spent(records, [save], 100.0).training == 10.0 + 4 * 3.0 + 6.0
@@ -196,7 +196,7 @@ def test_numbers_that_json_does_not_have_are_read_again(tmp_path) -> None:
     """The lines are JSON by its standard, and those that Python has written with bare names are read too."""
 
     def refused(name: str) -> None:
-        raise AssertionError(f"{name} is no JSON")
+        raise AssertionError(f"{name} is not JSON")
 
     record = {
         "loss": math.nan,

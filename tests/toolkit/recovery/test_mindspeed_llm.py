@@ -68,7 +68,7 @@ def kill_a_rank(name: str, step: int) -> None:
     for place in Path("/proc").glob("[0-9]*"):
         try:
             words, variables = ((place / part).read_bytes().split(b"\0") for part in ("cmdline", "environ"))
-        except OSError:  # the process has ended meanwhile, or is somebody else's
+        except OSError:  # the process has ended meanwhile, or belongs to another user
             continue
         here = any(f"/runs/{name}/".encode() in word and str(Path.cwd()).encode() in word for word in words)
         if here and b"LOCAL_RANK=1" in variables:

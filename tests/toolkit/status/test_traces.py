@@ -1,4 +1,4 @@
-"""The table of a trace: times of the operators without what they call, and files that are no traces."""
+"""The table of a trace: times of the operators without what they call, and files that are not traces."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_real_trace(torch_by_name, tmp_path) -> None:
 def test_damaged_traces_are_named(tmp_path, content) -> None:
     file = tmp_path / "a.pt.trace.json.gz"
     file.write_bytes(content if content[:2] == b"\x1f\x8b" else gzip.compress(content))
-    with pytest.raises(UserError, match="a.pt.trace.json.gz: is no trace"):
+    with pytest.raises(UserError, match="a.pt.trace.json.gz: is not a trace"):
         traces.operators(file)
 
 

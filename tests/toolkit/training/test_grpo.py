@@ -98,11 +98,11 @@ def test_keys_become_trls_flags(place, capsys) -> None:
     [
         ("grpo.prompts=null", "grpo.prompts: is missing"),
         ("grpo.prompts=no.jsonl", "grpo.prompts: there is no "),
-        ("grpo.prompts=model", "is no file"),
+        ("grpo.prompts=model", "is not a file"),
         ("grpo.validation=no.jsonl", "grpo.validation: there is no "),
         ("grpo.reward=equal", "there is no such rule; did you mean equals?"),
         ("grpo.reward=no.py:x", "grpo.reward: there is no "),
-        ("grpo.group=5", "16 completions are no whole groups of 5"),
+        ("grpo.group=5", "16 completions are not whole groups of 5"),
         ("grpo.groups=4", "did you mean"),
     ],
 )

@@ -120,7 +120,7 @@ def test_a_flag_by_its_own_name_counts(flags) -> None:
         (["resume.load=."], "has no config.json"),
         (["dataset.path=none.jsonl"], "dataset.path: there is no "),
         (["dataset.path=null"], "dataset.path: is missing"),
-        (["dataset.path=model"], "is no file of JSON lines"),
+        (["dataset.path=model"], "is not a file of JSON lines"),
         (["train.adam_betta2=1"], "did you mean adam_beta2?"),
     ],
 )

@@ -33,7 +33,7 @@ from megatron_ms.errors import UserError
         (["run.processes=2", "train.micro_batch=3"], "global batch 8 is not divisible by micro batch 3 x replicas 2 = 6"),
         (["run.nodes=2"], "run.port must be given for several machines"),
         (["dataset.lr=1", "upstream.adam_beta1=1", "train.adam_beta1=1"], "upstream.adam_beta1: is also given in train"),
-        (["upstream.peak_tflops=376"], "upstream.peak_tflops: is no flag of upstream: write monitor.peak_tflops"),
+        (["upstream.peak_tflops=376"], "upstream.peak_tflops: is not a flag of upstream: write monitor.peak_tflops"),
         (["upstream.async_save=true"], "upstream.async_save: writes files after the manifest"),
         (["train.iterations=0"], "train.iterations: input should be greater than 0"),
         (["name=a/b"], None),

@@ -148,7 +148,7 @@ def test_starting_from_weights(fake, capsys) -> None:
         (["run.task=sft"], "run.task: sft needs MindSpeed-LLM"),
         (["resume.load=none"], "resume.load: there is no "),
         (["--resume"], "has a checkpoint: start a new one, with save.interval"),
-        (["--resume-from", "none"], "this is no folder of a run"),
+        (["--resume-from", "none"], "this is not a folder of a run"),
         (["run.folder=toy.yaml"], "Not a directory: "),
     ],
 )  # fmt: skip
