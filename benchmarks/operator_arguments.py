@@ -439,7 +439,7 @@ def table(text: str = ARGUMENTS) -> dict[str, str]:
         name, _, arguments = line.partition(" | ")
         if not arguments or name in found:
             raise ValueError(
-                f"benchmarks/operator_arguments.py: the line {line!r} is no single 'name | arguments'"
+                f"benchmarks/operator_arguments.py: the line {line!r} does not have the form 'name | arguments'"
             )
         found[name] = arguments
     return found

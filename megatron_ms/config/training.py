@@ -301,7 +301,7 @@ class Monitor(WithFlags):
             try:
                 re.compile(pattern)
             except re.error as error:
-                raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+                raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
         return patterns
 
 
@@ -367,10 +367,10 @@ class Recovery(WithFlags):
     restarts: int = key(0, "how often all processes are started again from the last checkpoint", ge=0)
     backoff: float = key(1.0, "seconds before the first restart; they double with each", ge=0)
     silence: float = key(
-        60.0, "seconds after which a rank without a sign of life is ended; 0 waits for ever", ge=0
+        60.0, "seconds after which a rank without a sign of life is ended; 0 waits forever", ge=0
     )
     stall: float = key(
-        1800.0, "seconds after which a step that does not end is given up; 0 waits for ever", ge=0
+        1800.0, "seconds after which a step that does not end is given up; 0 waits forever", ge=0
     )
     memory: int | None = key(
         None, "steps between checkpoints in the memory of this machine, which a failure does not lose", gt=0

@@ -99,7 +99,7 @@ class Watch:
         # upstream's count of floating point operations before this step and after it
         self._operations = self._operations_after = 0.0
         self._gained = 0.0  # seconds of this attempt's steps
-        self._remembered = 0.0  # seconds of checkpoints in memory that the records have told of
+        self._remembered = 0.0  # seconds of checkpoints in memory that are in the records already
         self._skipped = False
         self._first = (
             ""  # the first tensor of this step with NaN or infinity, where the step goes on nevertheless
@@ -300,7 +300,7 @@ class Watch:
         self._first = self.trace.first()
 
     def _tell_first(self) -> None:
-        """Names the first tensor with NaN or infinity of this rank, if the step has ended and nothing has told of it."""
+        """Reports this rank's first tensor with NaN or infinity, if the step has ended and it has not been reported yet."""
         if self._first and not self._skipped:
             text = f"rank {self.rank}, iteration {self.iteration}: {_FIRST} {self._first}"
             print(text, flush=True)
@@ -340,7 +340,7 @@ class Watch:
         return self._skipped
 
     def _tell_skip(self, norm: float) -> None:
-        """Tells of a step that changes no parameter; of one with NaN or infinity also where these began. All ranks take part."""
+        """Reports a step that changes no parameter. If it has NaN or infinity, also where these began. All ranks take part."""
         if self.trace is not None and not self._first and not math.isfinite(norm):
             self._first = self.trace.first()
         found = together((norm, self._first))

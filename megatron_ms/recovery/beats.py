@@ -2,7 +2,7 @@
 
 A thread of the rank writes the record every second, also while the rank waits for others. So only a process that is stopped,
 dead, or keeps Python's lock for itself is silent. The record also names the step, so that a crash can be placed, and since when it
-runs: ranks that wait for each other for ever are not silent.
+runs: ranks that wait for each other forever are not silent.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Heart:
             beside.unlink()
 
     def failed(self, error: BaseException, where: str) -> None:
-        """Leaves an error as the reason. An error that tells of another rank's end is not the cause of the failure."""
+        """Leaves an error as the reason. An error that reports the end of another rank is not the cause of the failure."""
         kind = "other rank" if type(error).__name__ == "DistBackendError" else "error"
         self.reason(kind, f"{where}: {type(error).__name__}: {error}")
 

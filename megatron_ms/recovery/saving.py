@@ -86,7 +86,7 @@ class Saving:
         return sum(size for size, _ in measured.values()), health
 
     def _say(self, iteration: int, seconds: float, size: int, health: manifest.Health) -> None:
-        """Tells of a checkpoint on the disk. seconds: with the manifest."""
+        """Records a checkpoint that is on the disk. seconds: the time that it took, with the manifest."""
         if _rank() != 0:
             return
         text = f"checkpoint {iteration} is written" + ("" if health.healthy else ", but unhealthy")

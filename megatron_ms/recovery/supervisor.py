@@ -62,7 +62,7 @@ class Supervisor:
         self.launcher: Any = None  # the process that has started the ranks of the running attempt
         self._wake = threading.Event()
         self.crashed: int | None = None  # the iteration in which the last attempt crashed
-        self.named: list[str] = []  # silent ranks that this attempt was ended for
+        self.named: list[str] = []  # the silent ranks because of which this attempt was ended
 
     @property
     def signs(self) -> Path:
@@ -198,7 +198,7 @@ class Supervisor:
                     events.append(self.folder, kind, text, rank=beat.rank, iteration=beat.iteration)
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(beat.pid, signal.SIGKILL)
-                    return  # the launcher ends the others
+                    return  # the launcher ends the other ranks
 
     def silent(self, now: float) -> list[beats.Beat]:
         """The ranks of this attempt that have been silent for too long."""
@@ -212,7 +212,7 @@ class Supervisor:
     def signals(self) -> Iterator[None]:
         """While it is open, SIGTERM and SIGUSR1 let the ranks save and end."""
         if threading.current_thread() is not threading.main_thread():
-            yield  # signals reach the main thread, which belongs to somebody else here
+            yield  # signals reach the main thread, which belongs to the caller here
             return
         before = {number: signal.signal(number, self._ask) for number in (signal.SIGTERM, signal.SIGUSR1)}
         try:

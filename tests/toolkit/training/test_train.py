@@ -301,7 +301,7 @@ def test_an_upstream_that_does_not_start(own, capsys) -> None:
         (["recovery.memory=1"], "recovery.memory: needs save.interval"),
         (["recovery.memory=1", "save.interval=1", "monitor.watch=false"], "recovery.memory: needs monitor.watch: true"),
         (["upstream.async_save=true"], "upstream.async_save: writes files after the manifest"),
-        (["monitor.parameters=['(']"], "monitor.parameters: value error, '(' is no regular expression"),
+        (["monitor.parameters=['(']"], "monitor.parameters: value error, '(' is not a regular expression"),
         (["health.spike=0.5"], "health.spike: input should be greater than 1"),
     ],
 )  # fmt: skip
