@@ -1,6 +1,6 @@
 """Comparisons, predicates and logical functions. Their results are bool tensors."""
 
-from .._values.dtype import STORED, STORED_WIDE
+from .._values.dtype import ALL, STORED, STORED_WIDE
 from . import _on_npu
 from ._declare import composite, op, raw, t
 
@@ -63,7 +63,7 @@ _predicate("signbit", "Signbit", "fmo", npu=_on_npu.signbit, keeps_zeros=True)
 )
 def isreal(self):
     """True where the imaginary part is zero."""
-    return t.imag(self) == 0 if self.is_complex() else t.ones_like(self).bool()
+    return t.imag(self) == 0 if self.is_complex() else t.ones_like(self, dtype=ALL["bool"])
 
 
 @op(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 from .._values.size import Size
 from ._declare import _C, composite, namespaces, op, raw, t
 from ._geometry import wrap_dim
-from .view import make_tensor, room_for, zeros_of
+from .view import room_for, zeros_of
 
 
 # ---- joining
@@ -272,11 +271,23 @@ def combinations(self, r, with_replacement):
     n = self.shape[0]
     count = math.comb(n + r - 1, r) if with_replacement and n else 0 if with_replacement else math.comb(n, r)
     if not count:
-        return zeros_of(self, [0, r])
+        return t.narrow(self, 0, 0, 0).unsqueeze(1).expand([0, r])  # its gradient is zero
     room_for(self, [count, r])
-    pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = list(pick(range(n), r))
-    return t._index(self, [make_tensor(rows)])
+    positions = _positions(n, r, with_replacement).reshape([-1])
+    return t.index_select(self, 0, positions.to(self.device)).reshape([count, r])
+
+
+def _positions(n: int, r: int, with_replacement: bool):
+    """Return the combinations of r of the numbers below n in their order, (count, r) in int64."""
+    columns = [t.arange(n)]
+    for _ in range(r - 1):
+        # each combination so far goes on with each of the numbers after its last one
+        first = columns[-1] if with_replacement else columns[-1] + 1
+        follow = n - first
+        columns = [t.repeat_interleave(column, follow) for column in (*columns, first)]
+        starts = t.repeat_interleave(t.cumsum(follow, 0) - follow, follow)
+        columns[-1] = columns[-1] + t.arange(starts.shape[0]) - starts
+    return t.stack(columns, 1)
 
 
 @composite("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", out_dtype="cat", forms="fo")

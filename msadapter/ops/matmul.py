@@ -225,6 +225,25 @@ def _addr_16(start, vec1, vec2, beta, alpha):
     return product if not bool(beta) else start * beta + product
 
 
+@op(
+    "_addr(Tensor start, Tensor vec1, Tensor vec2, Scalar alpha) -> Tensor",
+    node="AddrBackward0",
+    forms="f",
+    grad={
+        "start": lambda g: g,
+        "vec1": lambda g, vec2, alpha: _times(t.mv(g, vec2), alpha),
+        "vec2": lambda g, vec1, alpha: _times(t.mv(g.t(), vec1), alpha),
+    },
+)
+def _addr(start, vec1, vec2, alpha):
+    """start + alpha * outer(vec1, vec2) in one pass."""
+    return t.addcmul(start, vec1.unsqueeze(1), vec2.unsqueeze(0), value=alpha)
+
+
+def _times(x, factor):
+    return x if factor == 1 else x * factor
+
+
 def _check_factor(name, factor, dtype):
     """Raise PyTorch's error for a factor whose kind does not fit the dtype of the result."""
     real = dtype.is_floating_point or dtype.is_complex
@@ -260,6 +279,8 @@ def addr(self, vec1, vec2, *, beta, alpha):
     start = self.expand(size)
     if self.dtype.is_floating_point and self.dtype.itemsize == 2 and self.dtype is vec1.dtype is vec2.dtype:
         return t._addr_16(start, vec1, vec2, beta, alpha)
+    if self.dtype.is_floating_point and beta == 1 and self.dtype is vec1.dtype is vec2.dtype:
+        return t._addr(start, vec1, vec2, alpha)
     product = t.outer(vec1, vec2)
     if product.dtype.storage_name == "BoolStorage" and self.dtype == product.dtype:
         product = product if alpha else t.zeros_like(product)

@@ -194,11 +194,18 @@ def tanhshrink(input):
     return input - t.tanh(input)
 
 
-@composite(
+def _glu_grad(g, input, dim):
+    half = input.shape[dim] // 2
+    gate = t.sigmoid(t.narrow(input, dim, half, half))
+    return t.cat([g * gate, t._sigmoid_backward(g * t.narrow(input, dim, 0, half), gate)], dim)
+
+
+@op(
     "nn.functional.glu(Tensor input, int dim=-1) -> Tensor",
     forms="f",
     along="dim",
     backward="plain",
+    grad={"input": _glu_grad},
 )
 def glu(input, dim):
     """The first half along `dim` times the sigmoid of the second half."""

@@ -147,12 +147,9 @@ def smooth_l1_loss(input, target, size_average, reduce, reduction, beta):
     a, b = _paired("smooth_l1_loss", input, target)
     if beta == 0:
         return reduced((a - b).abs(), reduction)
-    return reduced(_each(lambda x, y: _smooth(x - y, beta), a, b), reduction)
-
-
-def _smooth(d, beta):
-    size = d.abs()
-    return t.where(size < beta, d * d * (0.5 / beta), size - 0.5 * beta)
+    if _is_plain(a, b):
+        return t._smooth_l1(a, b, reduction, beta)
+    return reduced(_each(lambda x, y: _clipped_loss(x - y, beta, beta), a, b), reduction)
 
 
 @composite(
@@ -166,12 +163,83 @@ def huber_loss(input, target, reduction, delta, weight):
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     a, b = _paired("huber_loss", input, target)
-    return _weighted(_each(lambda x, y: _huber(x - y, delta), a, b), weight, reduction)
+    if weight is None and _is_plain(a, b):
+        return t._huber(a, b, reduction, delta)
+    return _weighted(_each(lambda x, y: _clipped_loss(x - y, delta, 1), a, b), weight, reduction)
 
 
-def _huber(d, delta):
-    size = d.abs()
-    return t.where(size <= delta, 0.5 * d * d, delta * (size - 0.5 * delta))
+def _is_plain(a, b):
+    return a.is_floating_point() and a.dtype is b.dtype
+
+
+def _clipped_loss(d, limit, scale):
+    """d^2 / 2 / scale where the absolute difference d is below `limit`, and limit * (d - limit / 2) / scale elsewhere."""
+    near = d.clamp(-limit, limit)
+    return (near if scale == 1 else near / scale) * (d - 0.5 * near)
+
+
+def _clipped_slope(g, x, y, limit, factor):
+    """g times the factor and the difference, which is at most `limit` away from zero."""
+    if recording():
+        slope = _each(lambda x, y: (x - y).clamp(-limit, limit) * factor, x, y)
+        return slope * g
+    return t._clipped_difference(g, x, y, limit, factor)
+
+
+@op(
+    "_clipped_difference(Tensor g, Tensor input, Tensor target, float limit, float factor) -> Tensor",
+    npu=lambda g, input, target, limit, factor: _each(
+        lambda g, x, y: (x - y).clamp(-limit, limit) * factor * g, g, input, target
+    ),
+    forms="f",
+)
+def _clipped_difference(g, input, target, limit, factor):
+    return raw.ClippedLossGrad(g, input, target, limit, factor)
+
+
+@op(
+    "_clipped_each(Tensor input, Tensor target, float limit, float scale) -> Tensor",
+    npu=lambda input, target, limit, scale: _each(
+        lambda x, y: _clipped_loss(x - y, limit, scale), input, target
+    ),
+    forms="f",
+)
+def _clipped_each(input, target, limit, scale):
+    return raw.ClippedLoss(input, target, limit, scale)
+
+
+@op(
+    "_huber(Tensor input, Tensor target, str reduction, float delta) -> Tensor",
+    forms="f",
+    grad={
+        "input": lambda g, input, target, reduction, delta: _clipped_slope(
+            g, input, target, delta, _share(input, reduction)
+        ),
+        "target": lambda g, input, target, reduction, delta: _clipped_slope(
+            g, target, input, delta, _share(input, reduction)
+        ),
+    },
+    node="HuberLossBackward0",
+)
+def _huber(input, target, reduction, delta):
+    return reduced(t._clipped_each(input, target, delta, 1), reduction)
+
+
+@op(
+    "_smooth_l1(Tensor input, Tensor target, str reduction, float beta) -> Tensor",
+    forms="f",
+    grad={
+        "input": lambda g, input, target, reduction, beta: _clipped_slope(
+            g, input, target, beta, _share(input, reduction) / beta
+        ),
+        "target": lambda g, input, target, reduction, beta: _clipped_slope(
+            g, target, input, beta, _share(input, reduction) / beta
+        ),
+    },
+    node="SmoothL1LossBackward0",
+)
+def _smooth_l1(input, target, reduction, beta):
+    return reduced(t._clipped_each(input, target, beta, beta), reduction)
 
 
 # ---- binary cross entropy

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._values.dtype import ALL
-from ._declare import composite, t
+from ._declare import composite, op, raw, t
 from ._functional import functional
 from .nn_loss import chosen, reduced
 
@@ -85,17 +85,35 @@ def multilabel_margin_loss(input, target, size_average, reduce, reduction):
         )
     rows = input if input.dim() == 2 else input.reshape(1, -1)
     labels = target if input.dim() == 2 else target.reshape(1, -1)
-    valid = (labels >= 0).to(ALL["int64"]).cumprod(1).to(ALL["bool"])
-    index = labels.masked_fill(~valid, 0)
-    hits = t.zeros_like(labels).scatter_add(1, index, valid.to(labels.dtype))
-    is_target = hits > 0
-    own = rows.gather(1, index).unsqueeze(2)
-    gap = (1 - (own - rows.unsqueeze(1))).clamp_min(0)
-    counted = valid.unsqueeze(2) & ~is_target.unsqueeze(1)
-    loss = t.where(counted, gap, t.zeros_like(gap)).sum((1, 2)) / rows.size(1)
+    loss, _ = t._multilabel_margin(rows, labels)
     if reduction == "none" and input.dim() < 2:
         return loss.squeeze(0)
     return reduced(loss, reduction)
+
+
+def _multilabel_margin_of_all_pairs(rows, labels):
+    """Return the loss of each row and its gradient, from a tensor of all pairs of classes (rows, targets, others)."""
+    valid = (labels >= 0).to(ALL["int64"]).cumprod(1).to(ALL["bool"])
+    index = labels.masked_fill(~valid, 0)
+    is_target = t.zeros_like(labels).scatter_add(1, index, valid.to(labels.dtype)) > 0
+    gap = 1 - (rows.gather(1, index).unsqueeze(2) - rows.unsqueeze(1))
+    counted = valid.unsqueeze(2) & ~is_target.unsqueeze(1) & (gap > 0)
+    loss = t.where(counted, gap, t.zeros_like(gap)).sum((1, 2)) / rows.size(1)
+    ones = counted.to(rows.dtype)
+    slope = ones.sum(1).scatter_add(1, index, -ones.sum(2)) / rows.size(1)
+    return loss, slope
+
+
+@op(
+    "_multilabel_margin(Tensor rows, Tensor labels) -> (Tensor loss, Tensor slope)",
+    npu=_multilabel_margin_of_all_pairs,
+    grad={"rows": lambda gs, result1: None if gs[0] is None else gs[0].unsqueeze(1) * result1},
+    node="MultilabelMarginLossBackward0",
+    forms="f",
+)
+def _multilabel_margin(rows, labels):
+    """Return the loss of each row, and the gradient of this loss, which depends on the signs of the gaps alone."""
+    return raw.MultilabelMarginLoss(rows, labels)
 
 
 @composite(

@@ -188,10 +188,10 @@ def _trapezoids(name, y, x, dx, dim):
     n = y.shape[dim]
     both = t._slice(y, dim, 1, n, 1) + t._slice(y, dim, 0, max(n - 1, 0), 1)
     if x is None:
-        return dim, both * (dx / 2.0)
+        return dim, both, dx / 2.0
     if x.ndim == 1 and x.shape[0] != n:
         raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
-    return dim, both * _widths(y, x, dim) / 2.0
+    return dim, both * _widths(y, x, dim), 0.5
 
 
 @composite(
@@ -203,12 +203,12 @@ def trapezoid(y, x, *, dx, dim):
         shape = list(y.shape)
         shape.pop(wrap_dim(dim, y.ndim))
         return t.zeros(shape, dtype=y.dtype)
-    dim, parts = _trapezoids("trapezoid", y, x, dx, dim)
-    return t.sum(parts, [dim])
+    dim, parts, half = _trapezoids("trapezoid", y, x, dx, dim)
+    return t.sum(parts, [dim]) * half
 
 
 @composite("cumulative_trapezoid(Tensor y, Tensor? x=None, *, Scalar dx=1, int dim=-1) -> Tensor", forms="f")
 def cumulative_trapezoid(y, x, *, dx, dim):
     """Cumulative integral along a dim by the trapezoidal rule."""
-    dim, parts = _trapezoids("cumulative_trapezoid", y, x, dx, dim)
-    return t.cumsum(parts, dim)
+    dim, parts, half = _trapezoids("cumulative_trapezoid", y, x, dx, dim)
+    return t.cumsum(parts * half, dim)

@@ -329,7 +329,48 @@ def _bags():
     return made
 
 
-CALLS = {**_unary(), **_binary(), **_with_options(), **_along(), **_by_index(), **_systems(), **_bags()}
+def _margin_and_slope(torch, x, labels):
+    x = x.clone().requires_grad_()
+    loss = torch.nn.functional.multilabel_margin_loss(x, labels, reduction="none")
+    return loss.detach(), torch.autograd.grad(loss.sum(), x)[0]
+
+
+def _losses():
+    made = {}
+    for limit in (0.5, 3.0):
+        made[f"_clipped_each {limit}"] = (
+            "_clipped_each",
+            lambda torch, x, y, limit, scale: torch.nn.functional.huber_loss(x, y, reduction="none", delta=limit),
+            lambda torch, limit=limit: (
+                _distinct(torch, "float32", 3, 4), _distinct(torch, "float32", 3, 4, seed=1), limit, 1.0
+            ), {},
+        )  # fmt: skip
+        made[f"_clipped_difference {limit}"] = (
+            "_clipped_difference",
+            lambda torch, g, x, y, limit, factor: torch.ops.aten.huber_loss_backward(g, x, y, 0, limit) * factor,
+            lambda torch, limit=limit: (
+                *(_distinct(torch, "float32", 3, 4, seed=k) for k in range(3)), limit, 0.25
+            ), {},
+        )  # fmt: skip
+    made["_multilabel_margin"] = (
+        "_multilabel_margin", _margin_and_slope,
+        lambda torch: (
+            _distinct(torch, "float32", 3, 4) / 4, torch.tensor([[0, 2, -1, 1], [3, 1, 0, 2], [-1, 0, 1, 2]])
+        ), {},
+    )  # fmt: skip
+    return made
+
+
+CALLS = {
+    **_unary(),
+    **_binary(),
+    **_with_options(),
+    **_along(),
+    **_by_index(),
+    **_systems(),
+    **_bags(),
+    **_losses(),
+}
 CASES = {
     key: lambda torch, call=call, args=args, options=options: call(torch, *args(torch), **options)
     for key, (_, call, args, options) in CALLS.items()
