@@ -17,7 +17,7 @@ _commands.run_without_kernels()  # python -m msadapter doctor: it ends here, bef
 _commands.enable_simulated_npu()  # if the run asks for it; it has to be there before MindSpore is loaded
 
 from ._host.native import load as _load  # noqa: E402
-from .alias import TORCH_VERSION as __version__  # noqa: E402, F401
+from .torch_version import __version__  # noqa: E402, F401
 
 # torch has modules called random, types and multiprocessing. In this folder they would hide the standard
 # library's modules from a Python that is started here, so they are in a folder of their own.
@@ -398,6 +398,7 @@ _ELSEWHERE = {  # names whose module is imported when the name is first used
         ),
         "_quantized",
     ),
+    "cond": "_higher_order_ops.cond",
     **dict.fromkeys(("get_device_module", "is_warn_always_enabled", "set_warn_always"), "_process"),
     "set_anomaly_enabled": "autograd.anomaly_mode",
 }

@@ -6,7 +6,7 @@ from .._errors import AcceleratorError, OutOfMemoryError
 from .._host import accelerator as _accelerator
 from .._host.accelerator import current_device, device_count, is_available
 from ..tensor.typed_storage import legacy_storages as _legacy_storages
-from . import amp, graphs, memory, nccl, nvtx, profiler, random, streams
+from . import amp, graphs, memory, nccl, nvtx, profiler, random, streams, tunable
 from ._tensor_types import make_types
 from ._utils import _get_device_index
 from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables

@@ -2,6 +2,7 @@
 
 import builtins
 import warnings
+import weakref
 from contextlib import contextmanager
 
 from .._host import extensions
@@ -57,8 +58,19 @@ class TracerWarning(Warning):
         warnings.filterwarnings("ignore", category=TracerWarning, module="torch.(?!jit)")
 
 
-class ScriptModule:
-    """The class of traced modules, for isinstance checks."""
+_scripted: weakref.WeakSet = weakref.WeakSet()  # the modules that script has given back
+
+
+class _ScriptModuleMeta(type):
+    def __instancecheck__(cls, instance) -> bool:
+        if type.__instancecheck__(cls, instance):
+            return True
+        # a module that is compiled in PyTorch is the module itself here
+        return cls is ScriptModule and hasattr(type(instance), "named_modules") and instance in _scripted
+
+
+class ScriptModule(metaclass=_ScriptModuleMeta):
+    """The class of traced and of scripted modules, for isinstance checks."""
 
 
 class ScriptFunction:
@@ -83,6 +95,8 @@ def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None
     from ..compiler._fusion import fused  # here: few programs fuse
 
     _check_initialized(obj)
+    if hasattr(type(obj), "named_modules"):
+        _scripted.add(obj)
     return fused(obj)
 
 

@@ -213,6 +213,8 @@ def refusals() -> dict[str, list[str]]:
 
 def _lookup(namespace: str, name: str) -> object:
     module_path = PACKAGE.name + namespace.removeprefix("torch")
+    if f"{namespace}.{name}".removeprefix("torch.") in ELSEWHERE:  # a module with another name here
+        return ELSEWHERE
     holder: object
     try:
         if namespace == "torch.Tensor":

@@ -17,7 +17,12 @@ import torch  # noqa: E402
 
 PACKAGE = Path(msadapter.__file__).parent
 # What `import torch` loads in PyTorch, what it loads later, and torch.npu, which torch_npu adds.
-PYTORCHS = {name.split(".")[1] for name in store.load("modules").cases} | {"_dynamo", "onnx", "npu"}
+PYTORCHS = {name.split(".")[1] for name in store.load("modules").cases} | {
+    "_dynamo",
+    "_inductor",
+    "onnx",
+    "npu",
+}
 
 
 @pytest.mark.parametrize("name", ["doctor", "launcher", "coverage", "generator", "native", "runtime"])
