@@ -189,7 +189,8 @@ assert torch.allclose(fused_gradient, separate_gradient, atol=1e-5)
 # would map it onto one operator of MindSpore; ours consists of two, so it is a function that calls them. `raw.X` is MindSpore's operator X.
 # The name of an argument in the gradient's formula is what the dispatcher saves for the backward pass: here the input, and nothing else.
 #
-# **自己写一个算子。** 我们声明 squared ReLU：$f(x)=\max(0,x)^2$，导数为 $f'(x)=2\max(0,x)$。它由两个 MindSpore 算子组成。
+# **自己写一个算子。** 我们声明 squared ReLU：$f(x)=\max(0,x)^2$，导数为 $f'(x)=2\max(0,x)$。若写 `ms="Square"`，就直接对应一个 MindSpore 算子；
+# 这里由两个算子组成，所以写成一个调用它们的函数，`raw.X` 即 MindSpore 的算子 X。
 # 梯度公式的参数名决定了反向传播保存哪些张量：这里只保存输入。
 
 # %%
@@ -261,7 +262,7 @@ check("1.1", gradient_of_h)
 # back. Every patch is a defeat, so there are few. Here is a toy upstream and a rule of ten lines for it.
 #
 # **当适配器无能为力时：补丁。** 例如 Megatron-LM 中某一行在缺少 CUDA 专用库时拒绝运行。每条规则只修改上游副本的一处，写明原因，
-# 记录原文的 sha256，并且可以撤销。下面是一个玩具上游和一条十行的规则。
+# 记录原文的 sha256，并且可以撤销。每条补丁都是一次失败，所以数量很少。下面是一个玩具上游和一条十行的规则。
 
 # %%
 import hashlib
@@ -354,7 +355,8 @@ for upstream in upstreams():
 # with them: some 30,000 operator samples, random programs, files, error messages, the loss curves of Megatron-LM. `answers/pytorch.json`
 # holds a few for this course. Let us check one gradient: that of a small attention layer.
 #
-# **它有多忠实？如何得知？** 裁判是真正的 PyTorch：它的答案由仓库中的脚本录制（含随机种子与版本），测试逐一比较。
+# **它有多忠实？如何得知？** 裁判是真正的 PyTorch：它的答案由仓库中的脚本录制（含随机种子与版本），测试逐一比较：
+# 约三万个算子样本、随机程序、文件、错误信息、Megatron-LM 的损失曲线。`answers/pytorch.json` 中有本课程用到的几个。
 # 这里我们验证一个小注意力层的梯度。
 
 # %%

@@ -72,7 +72,7 @@ print(toolkit(folder, "data", "data.yaml"))
 # `PREFIX.bin` holds the ids of all documents, one after the other. `PREFIX.idx` says where each begins: a header, then the lengths, the offsets in
 # bytes, and the borders of documents. That is all; let us write it.
 #
-# **亲手写数据格式。** `.bin` 依次存放所有文档的 token；`.idx` 记录每个文档的长度、字节偏移和边界。
+# **亲手写数据格式。** `.bin` 依次存放所有文档的 token；`.idx` 先是文件头，然后是每个文档的长度、字节偏移和文档边界。仅此而已，我们来写它。
 
 
 # %%
@@ -204,7 +204,7 @@ assert activations[1] < activations[0] / 3 and tokens[1] < tokens[0]
 # **Tensor parallel.** A rank holds half of the *columns* of the first weight and half of the *rows* of the second. Between them nothing is
 # exchanged, because GELU works on each number by itself; at the end the halves are added (one all-reduce).
 #
-# **张量并行。** 第一个权重按列切分、第二个按行切分；中间无需通信，最后相加一次（all-reduce）。
+# **张量并行。** 第一个权重按列切分、第二个按行切分；中间无需通信（GELU 逐元素计算），最后把两半相加一次（all-reduce）。
 
 # %%
 torch.manual_seed(0)
@@ -284,7 +284,9 @@ check("2.2", weights_2_2)
 # [programs/pretrain.py](programs/pretrain.py) is a plain program for PyTorch and Megatron Core. `auto_convert.sh` has put Megatron Core into
 # `build/`; `torchrun` starts the ranks. The same two blended sources, four layouts.
 #
-# **用参数选择并行方式。** 同样的数据、同样的程序，四种布局。
+# **用参数选择并行方式。** [model.py](model.py) 是本课程的模型：以字节为 token、131,648 个参数的 Llama，既有纯 PyTorch 版，也有 Megatron Core 版。
+# [programs/pretrain.py](programs/pretrain.py) 是普通的 PyTorch 与 Megatron Core 程序；`auto_convert.sh` 已把 Megatron Core 放入 `build/`，
+# `torchrun` 启动各进程。同样的两个混合数据源，四种布局。
 
 # %%
 DATA = [
@@ -331,6 +333,8 @@ apart = {
 }
 for name, steps in apart.items():
     print(f"{name:12} differs by at most {max(steps[:10]):.1e} in ten steps, and {max(steps):.1e} in {STEPS}")
+assert max(map(max, (steps[:10] for steps in apart.values()))) < 5e-5, "the layouts differ"
+assert max(map(max, apart.values())) < 5e-3, "the layouts run apart"
 
 # %% [markdown]
 # The last digits may differ: sums in another order round otherwise, and the differences grow from step to step, because Adam turns even a
@@ -344,7 +348,8 @@ for name, steps in apart.items():
 # We kill a rank in the middle (`SIGKILL`, as when a machine dies). `torchrun` ends the other and reports it. Started again, the program goes on from
 # its last checkpoint, and the curve is the one of the run that was not killed, bit for bit.
 #
-# **中断与恢复。** 在训练途中杀死一个进程，再次启动后从检查点继续，损失曲线与未中断的运行逐位相同。
+# **中断与恢复。** 在训练途中用 `SIGKILL` 杀死一个进程（如同机器宕机），`torchrun` 会结束另一个进程并报告；再次启动后从最近的检查点继续，
+# 损失曲线与未中断的运行逐位相同。
 
 # %%
 KILLED = 137  # 128 + 9, the number of SIGKILL
@@ -353,6 +358,7 @@ saved = torch.load(folder / "runs/killed/rank0.pt", weights_only=False)["step"]
 print(f"killed before step {STEPS - 3}; the checkpoint is of step {saved}")
 resumed = train("killed", 2, "--tensor", "2")
 print("equal to the run that was not killed:", resumed == layouts["tensor 2"])
+assert resumed == layouts["tensor 2"], "the resumed curve is another one"
 
 # %% [markdown]
 # ## 2.8 The model of the next chapters
@@ -412,9 +418,6 @@ micro_batches_2_3 = ...
 check("2.3", micro_batches_2_3)
 
 # %%
-assert max(map(max, (steps[:10] for steps in apart.values()))) < 5e-5, "the layouts differ"
-assert max(map(max, apart.values())) < 5e-3, "the layouts run apart"
-assert resumed == layouts["tensor 2"], "the resumed curve is another one"
 assert layouts["one process"][-1] < layouts["one process"][0] - 1
 assert by_hand == library.tolist()
 assert long[-1] < 3.0 and long[-1] < layouts["one process"][-1]

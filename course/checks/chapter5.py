@@ -9,26 +9,24 @@ def exercise_5_2(share) -> None:
     assert abs(share - 3 / 16) < 1e-6, "the formula is (p - 1) / (v m)"
 
 
+# Megabytes at the peak, as the chapter's formula has them: (micro-batch, recompute) -> MB.
+_PEAKS = {
+    (4, False): 98.7,
+    (8, False): 156.2,
+    (16, False): 271.2,
+    (32, False): 501.3,
+    (4, True): 64.3,
+    (8, True): 76.9,
+    (16, True): 102.1,
+    (32, True): 157.4,
+}
+
+
 def exercise_5_3(flags) -> None:
-    for (size, recompute), budget in zip(flags, (45_000_000, 24_000_000), strict=True):
+    for chosen, budget in zip(flags, (160, 90), strict=True):
+        size, recompute = chosen
         assert 32 % size == 0 and 32 // size <= 8, "at most eight equal micro-batches make 32 rows"
-        assert _activations(size, recompute) <= budget, f"{size} rows do not fit into {budget} bytes"
-        assert not recompute or _activations(4, False) > budget, f"{budget} bytes need no recomputation"
-        larger = [rows for rows in (4, 8, 16, 32) if rows > size]
-        assert not any(_activations(rows, recompute) <= budget for rows in larger), (
-            f"a larger micro-batch fits into {budget} bytes as well"
-        )
-
-
-def _activations(batch: int, recompute: bool) -> int:
-    """The bytes of Shape(layers=6, hidden=192, batch=..., recompute=...), with the sizes of the memory pool."""
-    tokens, hidden, heads, vocabulary, layers = 128 * batch, 192, 4, 256, 6
-    block = 5 * _pool(tokens * hidden) + _pool(3 * tokens * hidden) + 2 * _pool(4 * tokens * hidden)
-    block += _pool(tokens * heads) + 4 * _pool(tokens)
-    around = 2 * _pool(tokens * hidden) + 2 * _pool(tokens * vocabulary)
-    return layers * (_pool(tokens * hidden) if recompute else block) + around
-
-
-def _pool(numbers: int) -> int:
-    power = 1 << (4 * numbers - 1).bit_length()
-    return power * 3 // 4 if power * 3 // 4 >= 4 * numbers else power
+        assert _PEAKS[size, recompute] <= budget, f"{size} rows do not fit into {budget} MB"
+        fitting = [rows for rows, way in _PEAKS if way == recompute and _PEAKS[rows, way] <= budget]
+        assert size == max(fitting), f"a larger micro-batch fits into {budget} MB as well"
+        assert not recompute or _PEAKS[4, False] > budget, f"{budget} MB need no recomputation"
