@@ -10,6 +10,7 @@ names that PyTorch writes, and tests compare every public name with it.
 _WRITTEN_IN = {
     "_C": "torch torch._C",
     "_aten.only": "torch",
+    "_higher_order_ops.cond": "torch",
     "_host.accelerator": "torch.cuda torch.accelerator",
     "_host.warn": "torch",
     "_quantized": "torch",
