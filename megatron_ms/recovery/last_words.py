@@ -11,6 +11,7 @@ This needs a whole copy of each part on one of the ranks that are left, and file
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import json
 import os
@@ -47,8 +48,6 @@ def against(arguments: Any) -> str:
         return "the run writes no checkpoints"
     if getattr(arguments, "use_dist_ckpt", False) or arguments.ckpt_format != "torch":
         return f"the ranks write the format {arguments.ckpt_format} together"
-    if getattr(arguments, "rerun_mode", "disabled") != "disabled":
-        return "the state of reruns changes in a step"
     return next((why for name, why in _AGAINST.items() if getattr(arguments, name, None)), "")
 
 
@@ -60,6 +59,7 @@ class LastWords:
         self.parts: list[str] = []  # of the whole model; empty if this rank writes nothing
         self._part = ""
         self._random: dict[str, Any] = {}  # random states at the begin of the step
+        self._rerun: Any = None  # state of upstream's machine that runs steps again, between two steps
         self.whole: int | None = None  # the finished step whose state this rank has now
 
     def prepare(self, arguments: Any, optimizer: Any) -> None:
@@ -77,7 +77,7 @@ class LastWords:
     def begins(self, done: int) -> None:
         """A step begins, after `done` finished ones."""
         if self.parts:
-            self.whole, self._random = done, _random_states()
+            self.whole, self._random, self._rerun = done, _random_states(), _rerun_state()
 
     def _changing(self, step: Any, *arguments: Any, **named: Any) -> Any:
         self.whole = None
@@ -86,7 +86,7 @@ class LastWords:
     def finished(self, done: int) -> None:
         """Upstream has finished the step with this number."""
         if self.parts:
-            self.whole, self._random = done, {}
+            self.whole, self._random, self._rerun = done, {}, _rerun_state()
 
     def speak(
         self,
@@ -118,7 +118,7 @@ class LastWords:
         if self._random:
             _set_random_states(self._random)
         given.save = str(own)
-        with _alone(), self.saving.alone():
+        with _alone(self._rerun), self.saving.alone():
             checkpointing.save_checkpoint(number, model, optimizer, scheduler, operations, {})
         place = manifest.place_of(own, number)
         manifest.write(place, manifest.measure(place))
@@ -193,14 +193,19 @@ def _join(places: dict[str, Path], target: Path) -> None:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
-    """While it is open, upstream's functions that save wait for nobody, and this rank counts as data parallel rank 0."""
+def _alone(rerun: Any) -> Iterator[None]:
+    """While it is open, upstream's functions that save wait for nobody, and this rank counts as data parallel rank 0.
+
+    rerun: what the machine that runs steps again saves, which now may be inside of a step.
+    """
     import torch
     from megatron.core import parallel_state
+    from megatron.core.rerun_state_machine import get_rerun_state_machine
 
     places: list[tuple[Any, str, Any]] = [(torch.distributed, "barrier", lambda *_, **__: None)]
     for name in ("get_data_parallel_rank", "get_expert_data_parallel_rank"):
         places.append((parallel_state, name, lambda *_, **__: 0))
+    places.append((get_rerun_state_machine(), "state_dict", lambda *_, **__: rerun))
     before = [(module, name, getattr(module, name)) for module, name, _ in places]
     try:
         for module, name, function in places:
@@ -209,6 +214,13 @@ def _alone() -> Iterator[None]:
     finally:
         for module, name, function in before:
             setattr(module, name, function)
+
+
+def _rerun_state() -> Any:
+    """What a checkpoint has of the machine that runs steps again. Without data, which a new start reads again."""
+    from megatron.core.rerun_state_machine import get_rerun_state_machine
+
+    return copy.deepcopy(get_rerun_state_machine().state_dict(None, "torch"))
 
 
 def _random_states() -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -103,6 +104,8 @@ def launched(tmp_path):
     yield supervisor, launcher, found[1].pid
     launcher.kill()
     launcher.wait()
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(found[1].pid, signal.SIGKILL)
 
 
 def test_a_stopped_rank_is_named_and_ended(launched, tmp_path) -> None:
