@@ -19,15 +19,15 @@ _HEAD = f"""\
 `python -m tests.megatron.reliability TREE` injects these faults into trainings by `megatron_ms train`, and writes this page. TREE
 is a checkout of an unmodified Megatron-LM (core_v0.12.1), or the folder that `auto_convert.sh llm` wrote. The model is a toy on two
 CPU ranks with {ITERATIONS} steps, dropout, and a checkpoint after every {INTERVAL} steps; faults are in step 7 or 8. The
-injection is in `tests/megatron/faults`. Each row was checked: the run ended as it must, and neither processes nor checkpoints in
-memory were left. Curves are losses and gradient norms in all digits, compared with those of an uninterrupted run. A fault without
+injection is in `tests/megatron/faults`. Each row was checked: the run ended as it must, and neither processes nor anything in
+shared memory were left. Curves are losses and gradient norms in all digits, compared with those of an uninterrupted run. A fault without
 a line has not been run to its end. [What the toolkit does](toolkit_recovery.md) has its own page.
 
 "Lost" are finished steps that were computed again. "Recovery" is the time from the fault, which leaves a file, to the first step
 after it. Almost all of it is the start of Python and upstream. How busy the machine was is beside it: the time from the start of
 the run to its first step, and the load of two cores. With checkpoints in memory the recovery must take less than {PROMISED:.0f} s
 if a first step comes in {IDLE_START[False]} s ({IDLE_START[True]} s with MindSpeed-LLM), as on two idle cores; where that takes
-longer, longer by the same factor.
+longer, longer by the same factor. A time alone is from an earlier run on idle cores, and begins when the launcher saw the failure.
 
 A save is ended at a random byte of each of its files and of its manifest by the kernel (SIGXFSZ), or by SIGKILL when it opens,
 makes or renames a file. Disks that become full are file systems of some megabytes, mounted for the run. The last line compares the

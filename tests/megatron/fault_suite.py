@@ -90,7 +90,7 @@ class Suite:
             must((run.marks / "where").is_file(), run.output[-3000:])
             found = (run.marks / "where").read_text()
             must(where in found, found)
-            said += f"; {found}"
+            said += f"; `{found}`"
         return Row(1, run.lost(), time_of(seconds, run), f"curve equal bit for bit; {said}")
 
     def kept_promise(self, seconds: float, start: float) -> None:

@@ -89,7 +89,7 @@ LARGER = (
     "model.hidden_size=256", "model.num_attention_heads=8", "dataset.sequence_length=256", "model.max_position_embeddings=256",
     "save.interval=1000",
 )  # fmt: skip
-QUIET = 2000  # steps in which no rank may be named as straggler
+QUIET = 1000  # steps in which no rank may be named as straggler
 
 
 def slow(suite: Suite) -> Row:
@@ -317,7 +317,9 @@ def cuts(kind: str) -> Callable[[Suite], Row]:
         where = found.pop("where")
         must(not found["corrupt"], str(found))
         must(min(where.values()) >= CUTS // 50, f"a file was hardly hit: {where}")
-        said = ", ".join(f"{count} in {name}" for name, count in where.items())
+        said = ", ".join(
+            f"{count} {'at' if name == 'a call' else 'in'} {name}" for name, count in where.items()
+        )
         return Row(
             CUTS, None, "", f"{found['corrupt']} corrupt loads; {found['ended']} saves were ended: {said}"
         )
