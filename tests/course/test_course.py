@@ -6,7 +6,7 @@ the answers of course/solutions in the exercises.
 
 from __future__ import annotations
 
-import ast
+import json
 import os
 import re
 import runpy
@@ -30,11 +30,12 @@ QUICK = {
 runs = pytest.mark.skipif(
     os.environ.get("MSADAPTER_COURSE") != "1", reason="takes minutes: set MSADAPTER_COURSE=1"
 )
-BREAKAGES = [
-    node.name
-    for node in ast.parse((COURSE / "breakages.py").read_text(encoding="utf-8")).body
-    if isinstance(node, ast.FunctionDef) and any("_breaks" in ast.dump(d) for d in node.decorator_list)
-]
+DEFECTS = re.findall(
+    r'^@_breaks\("([\d.]+)"\)\ndef (\w+)|^    "(\w+)": \(\s*"([\d.]+)"',
+    (COURSE / "breakages.py").read_text(encoding="utf-8"),
+    re.MULTILINE,
+)
+BREAKAGES = {function or edit: section or other for section, function, edit, other in DEFECTS}
 
 
 @cache
@@ -96,7 +97,7 @@ def test_wrong_answers_are_refused() -> None:
         "4.3": "[-1.0, -1.0, 2.0]",
         "5.1": "56",
         "5.2": "3 / 8",
-        "5.3": "((4, False), (2, False))",
+        "5.3": "((32, True), (8, True))",
     }
     code = (
         "import msadapter; msadapter.install()\n"
@@ -137,11 +138,44 @@ def test_programs_that_a_chapter_starts_inherit_the_refusal() -> None:
 
 
 @runs
+def test_the_recorded_launches_are_those_of_the_simulated_npu() -> None:
+    found = runpy.run_path(str(COURSE / "answers/npu.py"))["measured"]()
+    recorded = json.loads((COURSE / "answers/npu_operators.json").read_text(encoding="utf-8"))
+    assert found["operators"] == recorded["operators"]
+    assert found["losses"] == pytest.approx(recorded["losses"], rel=1e-5)
+
+
+def _section_of(source: Path, line: int) -> str:
+    """The section of a chapter that a line belongs to."""
+    above = "\n".join(source.read_text(encoding="utf-8").splitlines()[:line])
+    return re.findall(r"^# ## ([\d.]+) ", above, re.MULTILINE)[-1]
+
+
+def test_breakages_have_their_sections() -> None:
+    """Those that the module knows are the ones above, and the lines that it changes are there once."""
+    code = (
+        "import breakages, json\n"
+        "known = {**breakages.BREAKAGES, **breakages.EDITS}\n"
+        "for name in breakages.EDITS: breakages.edited(name)\n"
+        "print(json.dumps({name: breakages.section_of(name) for name in known}))\n"
+    )
+    assert json.loads(_run("-c", code).stdout) == BREAKAGES
+    assert len(BREAKAGES) >= 20
+
+
+@runs
 @pytest.mark.parametrize("name", BREAKAGES)
 def test_a_broken_adapter_is_noticed(name: str) -> None:
+    """The section that teaches it fails, by an assertion or an error of the chapter's own."""
     done = _run("breakages.py", name, well=False)
     assert done.returncode == 1 and "is finished" not in done.stdout
-    assert re.search(r"^(AssertionError|RuntimeError)", done.stderr, re.MULTILINE), done.stderr[-500:]
+    (source,) = COURSE.glob(f"{BREAKAGES[name][0]}_*.py")
+    lines = re.findall(
+        rf'^  File "{re.escape(str(source))}", line (\d+), in <module>', done.stderr, re.MULTILINE
+    )
+    assert lines, done.stderr[-2000:]
+    assert _section_of(source, int(lines[-1])) == BREAKAGES[name], done.stderr[-2000:]
+    assert re.search(r"^AssertionError", done.stderr, re.MULTILINE), done.stderr[-2000:]
 
 
 def _run(*arguments: str, well: bool = True) -> subprocess.CompletedProcess:
