@@ -170,8 +170,8 @@ Tensor Component(Tensor tensor, int which) {
   tensor.data += which * static_cast<int64_t>(SizeOf(tensor.type));
   return tensor;
 }
-// Between complex and real numbers, or between complex ones. A real number becomes the real part. Of a complex number
-// the real part is left, but as a truth value it is whether one of both parts is not zero.
+// Converts between complex and real types, or between two complex types. A real number becomes the real part of a
+// complex number. A complex number loses its imaginary part. As a truth value it is true if either part is not zero.
 void ConvertComplex(const Tensor &from, const Tensor &to) {
   const bool complex = IsComplex(from.type);
   auto real = Read<double>(complex ? Component(from, 0) : from, to.shape);

@@ -53,7 +53,7 @@ SIM_API int aclrtGetMemInfo(int, size_t *free_bytes, size_t *total) {
   return kOk;
 }
 
-// ---- addresses and memory apart
+// ---- addresses that are reserved first, and memory that is mapped to them later
 namespace {
 struct Physical {
   size_t bytes;

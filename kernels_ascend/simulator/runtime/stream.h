@@ -23,7 +23,7 @@ int DeviceOf(const Stream *stream);
 bool IsIdle(Stream *stream);
 // Puts a task on a stream. A Failure that it throws becomes the error of the device.
 Status Enqueue(Stream *stream, std::function<void()> task, const std::string &what);
-// Waits for all tasks that are on a stream now. A negative time means for ever.
+// Waits for all tasks that are on a stream now. A negative time means forever.
 Status WaitFor(Stream *stream, int milliseconds = -1);
 Status WaitForDevice(int milliseconds = -1);
 // Drops what is queued and forgets the error (aclrtDeviceTaskAbort).

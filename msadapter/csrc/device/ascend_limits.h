@@ -1,4 +1,4 @@
-// What MindSpore's operators for an NPU do not take of the calls that PyTorch allows.
+// The calls that PyTorch allows and MindSpore's operators for an NPU do not support.
 #pragma once
 #include <map>
 

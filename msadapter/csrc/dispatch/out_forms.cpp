@@ -70,7 +70,7 @@ Ref take_options_of_out(const Op &op, PyObject **slots, PyObject *out) {
 
 void check_out(const Op &op, const Operand *v, PyObject **slots, PyObject *out) {
   check_history(op, v, slots, out);
-  // What is no tensor is refused when the results are written.
+  // Objects that are not tensors are refused when the results are written.
   each_tensor_in(out, [&](const TensorPtr &t) {
     check_inplace(t, op.composite && requires_grad(t));
     if (!v || (op.promote == Promote::kNone && !op.separate_operands && !elementwise(op))) return;

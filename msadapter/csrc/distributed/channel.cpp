@@ -96,7 +96,7 @@ bool Channels::pull(int from) {
       t.ended.store(true, std::memory_order_release);
       box.expected.erase(found);
     }
-  } else {  // nobody has asked for this message yet, but a later one is wanted
+  } else {  // no operation has asked for this message yet, but for a later one
     std::vector<char> &kept = box.aside[slot.number];
     const uint64_t n = std::min<uint64_t>(kChunk, slot.bytes - kept.size());
     kept.insert(kept.end(), slot.data, slot.data + n);

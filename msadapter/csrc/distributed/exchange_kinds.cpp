@@ -354,7 +354,8 @@ class Barrier final : public Exchange {
   bool move() override { return false; }
 };
 
-// Data that fits the cards: each rank writes its own and reads those of the others, and nobody waits for a second step.
+// Data that fits the cards: each rank writes its own and reads those of the others, and no rank waits for a second
+// step.
 class OnCards : public Exchange {
  public:
   OnCards(SharedSlots &slots, const Signature &signature, const void *source, int64_t bytes, Hears hears = Hears::All)
@@ -412,7 +413,7 @@ class CardCopies final : public OnCards {
   const std::vector<Part> targets_;
 };
 
-// The root waits for nobody.
+// The root does not wait for the other ranks.
 class CardBroadcast final : public OnCards {
  public:
   CardBroadcast(SharedSlots &slots, const Signature &signature, void *data, int64_t bytes, int root)

@@ -210,9 +210,10 @@ void weight_grad(const Problem &p, DType d, DType element, const T *result, cons
     }
 }
 
-// Computes one part with oneDNN, from the two others. Returns false if it is not there, declines, or takes longer to
-// prepare than the work itself. The part that is computed is of type float32. The others are read in their 16-bit type
-// if the processor has instructions for it, and as float32 otherwise.
+// Computes the image, the weight or the result of a convolution with oneDNN, from the two others. Returns false if
+// oneDNN is missing or does not support the case, or if preparing it would take longer than the convolution. The
+// computed tensor is of type float32. The others are read in their 16-bit type if the processor has instructions for
+// it, and as float32 otherwise.
 bool with_onednn(Call &c, const Problem &p, onednn::Part part, const Tensor &image, const Tensor &weight,
                  const Tensor &result) {
   constexpr int64_t kLeastWork = 1 << 18;  // products of two numbers

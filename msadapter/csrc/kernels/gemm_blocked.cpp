@@ -1,6 +1,6 @@
-// The blocked matrix product. It is used for the element types that oneDNN does not support, and for all types if there
-// is no oneDNN. Panels of kMr rows of A and of kNr columns of B are converted to the compute type and copied to buffers
-// that stay in the cache. The innermost loop keeps a tile of kMr x kNr elements of C in vector registers.
+// The blocked matrix product. It is used for the element types that oneDNN does not support, and for all types if
+// oneDNN is missing. Panels of kMr rows of A and of kNr columns of B are converted to the compute type and copied to
+// buffers that stay in the cache. The innermost loop keeps a tile of kMr x kNr elements of C in vector registers.
 #include "gemm.h"
 #include "loops.h"
 

@@ -135,7 +135,7 @@ PyMethodDef functions[] = {
      "pinned(tensor on the host) -> a copy in pinned memory, or the tensor if it is there"},
     {"is_pinned", py_is_pinned, METH_O, "whether the tensor is in pinned memory"},
     {"placed", placed, METH_VARARGS,
-     "placed(tensor, tag) -> a new tensor, to which nobody else refers yet, on the device with that tag"},
+     "placed(tensor, tag) -> a new tensor, to which nothing else refers yet, on the device with that tag"},
     {"in_device_memory", in_device_memory, METH_O, "whether the tensor is in the memory of an accelerator"},
     {"has_own_memory", has_own_memory, METH_NOARGS, "whether the accelerator is another device than the host"},
     {"runs_on_accelerator", runs_on_accelerator, METH_O,

@@ -28,7 +28,7 @@ constexpr const char *kChannelsName = "msadapter.Channels", *kTransfersName = "m
 void free_group(PyObject *capsule) { delete static_cast<Group *>(PyCapsule_GetPointer(capsule, kGroupName)); }
 void free_request(PyObject *capsule) {
   auto *request = static_cast<Request *>(PyCapsule_GetPointer(capsule, kRequestName));
-  request->slots->give_up(*request->exchange);  // nobody keeps the memory of the tensors alive any more
+  request->slots->give_up(*request->exchange);  // nothing keeps the memory of the tensors alive any more
   delete request;
 }
 

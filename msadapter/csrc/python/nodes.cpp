@@ -174,7 +174,7 @@ PyObject *node_context(PyObject *, PyObject *o) {
 }
 
 // The objects that this one keeps alive. Hooks of the node often refer to the node again. They belong to this object
-// only if nobody else, for example a tensor or another node, keeps the node.
+// only if nothing else, for example a tensor or another node, keeps the node.
 int node_traverse(PyObject *o, visitproc visit, void *arg) {
   auto *n = reinterpret_cast<NodeObject *>(o);
   Py_VISIT(Py_TYPE(o));
