@@ -64,7 +64,7 @@ class Run(Section):
                 "run.id must be given for several machines, the same for all: a name for this run's folder"
             )
         if self.node_rank >= self.nodes:
-            raise ValueError(f"node_rank is {self.node_rank}, but there are {self.nodes} machines, from 0")
+            raise ValueError(f"node_rank is {self.node_rank}, but must be from 0 to {self.nodes - 1}")
         return self
 
     @property
@@ -334,7 +334,9 @@ class Profile(WithFlags):
     @model_validator(mode="after")
     def _in_order(self) -> Profile:
         if self.steps is not None and not 1 <= self.steps[0] < self.steps[1]:
-            raise ValueError("profile.steps must be two numbers from 1 that grow, such as [10, 12]")
+            raise ValueError(
+                "profile.steps must be two numbers in ascending order, the first at least 1, such as [10, 12]"
+            )
         return self
 
 

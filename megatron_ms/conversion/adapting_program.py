@@ -38,7 +38,9 @@ def adapted(
         if last == "weight":
             number, by_rows, matrix = carried
             if by_rows != DIVIDED_BY_ROWS[kind]:
-                raise ValueError(f"{layer}: the converter has divided the matrices otherwise than Megatron")
+                raise ValueError(
+                    f"{layer}: the converter has not split the matrices of LoRA as Megatron does"
+                )
             second = others[f"{number}.{'A' if by_rows else 'B'}"]
             found[f"{layer}{A}"], found[f"{layer}{B}"] = (second, matrix) if by_rows else (matrix, second)
     return found
@@ -61,7 +63,9 @@ def main() -> None:
         (result / part).parent.mkdir(parents=True)
         torch.save(state, result / part)
     if count < len(others):
-        raise SystemExit(f"the converter lost matrices: {count} layers of {len(others)} have some")
+        raise SystemExit(
+            f"the converter lost matrices of LoRA: only {count} of {len(others)} layers have them"
+        )
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def to_megatron(document: Document, keys: Convert, source: Path, work: Path) -> 
         adapter.peft()
     job = Job(document, keys, base, work)
     if not megatron.adapts(job.settings):
-        raise document.error("run.task", "must be lora, with which the training goes on")
+        raise document.error("run.task", "must be lora, because the adapter is trained further")
     found = _read(source)
     blocks = _blocks(found)
     _check(document, job, found, blocks)
@@ -160,7 +160,7 @@ def _check(document: Document, job: Job, found: _Adapter, blocks: int) -> None:
     for name, (given, value) in wanted.items():
         if given != value:
             text = f"[{', '.join(targets)}]" if name == "targets" else f"{value:g}"
-            raise document.error(f"tune.{name}", f"must be {text} for this adapter, as matrices of Megatron")
+            raise document.error(f"tune.{name}", f"must be {text}, to fit the matrices of this adapter")
 
 
 def _encode(base: Path, found: _Adapter, blocks: int, coded: Path, matrices: Path) -> None:

@@ -78,7 +78,7 @@ def _convert(document: Document, keys: Convert, kind: str, source: Path, work: P
 
     if keys.to == "adapter":
         if kind != "megatron":
-            raise document.error("convert.to", "an adapter is made of a checkpoint of Megatron")
+            raise document.error("convert.to", "an adapter can be made only from a checkpoint of Megatron")
         return export.to_adapter(document, keys, source, work)
     make = upstream.to_megatron if keys.to == "megatron" else upstream.to_huggingface
     return make(document, keys, source, work)

@@ -35,7 +35,8 @@ def to_adapter(document: Document, keys: Convert, source: Path, work: Path) -> d
     job = Job(document, keys, like, work)
     if not megatron.adapts(job.settings):
         raise document.error(
-            "run.task", "only a training with LoRA has matrices: name the file that trained it"
+            "run.task",
+            "must be lora, because only such a training leaves an adapter: give the file of that training",
         )
     source = job.plain(source)
     dtype = _DTYPES[job.settings.train.precision]

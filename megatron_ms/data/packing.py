@@ -17,7 +17,7 @@ def pack(lengths: numpy.ndarray, capacity: int) -> list[list[int]]:
     waiting: dict[int, list[int]] = defaultdict(list)
     for number, length in enumerate(lengths.tolist()):
         if length > capacity:
-            raise ValueError(f"sample {number} has {length} ids and a row {capacity}")
+            raise ValueError(f"sample {number} has {length} ids, more than the {capacity} of a row")
         waiting[length].append(number)
     left = sorted(waiting)
     rows = []

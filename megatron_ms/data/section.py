@@ -141,7 +141,7 @@ class Data(Section):
         if any(weights) and not all(weights):
             raise ValueError("give a weight to each of the sources, or to none")
         if self.repeat and (not any(weights) or self.mixes_files):
-            raise ValueError("repeat is for sources with weights whose rows are mixed")
+            raise ValueError("repeat is only for sources that have weights and whose rows are mixed")
         return self
 
     @property

@@ -413,7 +413,7 @@ class Watch:
         return self.spikes.reasons(iteration)
 
     def _reasons_alone(self, iteration: int) -> tuple[str, ...]:
-        """The same when the other ranks cannot be asked any more, by what this rank knows of the last steps and of its weights."""
+        """The same when the other ranks cannot be asked any more: by what this rank knows about the last steps and its weights."""
         for number, values in self._pending:
             self.spikes.add(number, values | {"embedding norm": None})
         self._pending = []

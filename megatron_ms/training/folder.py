@@ -115,7 +115,7 @@ def new(root: Path, name: str) -> RunFolder:
             return RunFolder(path)
         except FileExistsError:  # a second run in the same second
             continue
-    raise UserError(f"{parent} has a thousand runs of this second")
+    raise UserError(f"{parent} already has a thousand runs that began in this second")
 
 
 def named(root: Path, name: str, chosen: str, machine: int) -> tuple[Path, RunFolder]:

@@ -116,8 +116,8 @@ batched_function = _point(
 )
 batches = _point(
     "batches",
-    "What torch.autograd.forward_ad has to know of tensors inside of vmap: their class (kind), and the functions whole, plain and "
-    "wrapped, which give a tensor all batch dims, take it out and put it in again. By torch.func.",
+    "What torch.autograd.forward_ad has to know about tensors inside of vmap: their class (kind), and the functions whole, plain "
+    "and wrapped, which give a tensor all batch dims, take it out and put it in again. By torch.func.",
 )
 vmap = _point("vmap", "The vmap with which gradient checks batch a function. By torch._vmap_internals.")
 refused_by_function = _point(
@@ -139,7 +139,7 @@ before_backward = _point(
 )
 failed_backward = _point(
     "failed_backward",
-    "Called when a backward pass has raised an error, which goes on then. By anomaly detection while it is on.",
+    "Called when a backward pass has raised an error, before the error reaches the caller. By anomaly detection while it is on.",
 )
 applied_function = _point(
     "applied_function",

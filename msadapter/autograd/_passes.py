@@ -26,7 +26,7 @@ class GradientEdge(NamedTuple):
 
 
 class InputMetadata(NamedTuple):
-    """What a node knows of one of the tensors that it made."""
+    """What a node knows about one of the tensors that it made."""
 
     shape: Any
     dtype: Any

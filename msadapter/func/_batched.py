@@ -191,7 +191,7 @@ def rewrapped(plain: Tensor, like: Tensor) -> Tensor:
 
 
 class _Batches(NamedTuple):
-    """What forward-mode differentiation has to know of batched tensors (extensions.batches)."""
+    """What forward-mode differentiation has to know about batched tensors (extensions.batches)."""
 
     kind: type[Tensor]
     whole: Callable[[Tensor], Tensor]

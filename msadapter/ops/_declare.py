@@ -106,7 +106,7 @@ class Facts:
 
 @dataclass
 class Declaration:
-    """What the table knows of one operator."""
+    """What the table knows about one operator."""
 
     schema: _schema.Schema
     forms: str

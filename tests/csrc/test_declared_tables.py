@@ -1,4 +1,4 @@
-"""Native code and declarations know of each other: an entry without a declaration is an error."""
+"""Native code and declarations match: an entry without a declaration is an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The accuracy of the elementary functions, whose own polynomials stand in vec_math.h and vec_functions.h.
+"""The accuracy of the elementary functions, whose polynomials are in vec_math.h and vec_functions.h.
 
 The reference is numpy with twice the digits or more. Arguments are drawn from all bit patterns, so that every exponent
 occurs, and from the ranges in which the functions change.

@@ -27,7 +27,7 @@ class SplitPoint(enum.Enum):
 
 @dataclass
 class PipeInfo:
-    """What a stage has to know of the whole pipeline."""
+    """What a stage has to know about the whole pipeline."""
 
     graph: Any
     num_stages: int

@@ -90,7 +90,10 @@ def test_what_does_not_fit_is_named(place, capsys) -> None:
             "the converters are those of MindSpeed-LLM",
         ),
         ([*toy, "convert.to=huggingface"], "model is a model of this format already"),
-        ([*toy, "convert.to=adapter"], "convert.to: an adapter is made of a checkpoint of Megatron"),
+        (
+            [*toy, "convert.to=adapter"],
+            "convert.to: an adapter can be made only from a checkpoint of Megatron",
+        ),
     ):
         assert commands.main(["convert", "convert.yaml", *words]) == 2, said
         assert said in capsys.readouterr().err

@@ -148,7 +148,7 @@ def test_weights_must_be_complete() -> None:
     keys = {"tokenizer": "bytes", "output": "o"}
     with pytest.raises(ValueError, match="give a weight to each of the sources, or to none"):
         Data(sources=[{"path": "a", "weight": 1}, {"path": "b"}], **keys)
-    with pytest.raises(ValueError, match="repeat is for sources with weights"):
+    with pytest.raises(ValueError, match="repeat is only for sources that have weights"):
         Data(sources=["a"], repeat=True, **keys)
 
 

@@ -1,4 +1,4 @@
-"""Rows in Alpaca and ShareGPT form become messages, and what is not a conversation is told apart."""
+"""Rows in Alpaca and ShareGPT form become messages, and rows that are not conversations are reported."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_rows_are_full_and_hold_each_sample_once() -> None:
     for number, row in enumerate(rows[:-1]):
         left = [lengths[sample] for later in rows[number + 1 :] for sample in later]
         assert min(left) > 60 - sum(lengths[row])
-    with pytest.raises(ValueError, match="sample 1 has 61 ids and a row 60"):
+    with pytest.raises(ValueError, match="sample 1 has 61 ids, more than the 60 of a row"):
         pack(numpy.array([1, 61]), 60)
 
 

@@ -86,7 +86,7 @@ def test_a_training_with_a_profile(fake, capsys) -> None:
             ["profile.steps=[2,9]"],
             "profile.steps: the step 9 must still be trained, but train.iterations is 3",
         ),
-        (["profile.steps=[2,2]"], "must be two numbers from 1 that grow"),
+        (["profile.steps=[2,2]"], "must be two numbers in ascending order"),
         (["profile.step=[1,2]"], "did you mean"),
     ):
         assert commands.main(["train", "toy.yaml", *words]) == 2
