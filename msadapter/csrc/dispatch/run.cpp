@@ -392,13 +392,15 @@ static Results computed(const Op &op, Operand *v, PyObject **slots) {
   return run_declared(op, v, slots);
 }
 
-// A body may return its operand: the result is then another tensor on the same memory.
+// A body may return its operand, or a view of a tensor that it has made (`rows.reshape(...)`). The result is then
+// another tensor on the same memory, which is no view: a body is one operation to the caller, who may write to its
+// result.
 static void separate_results(const Op &op, const Operand *v, Results *r) {
   const int n = static_cast<int>(op.params.size());
   for (auto &t : r->tensors) {
     bool operand = false;
     for (int i = 0; i < n; ++i) operand = operand || (v[i].kind == Arg::kTensor && v[i].tensor == t);
-    if (operand)
+    if (operand || (t && is_view(t)))
       t = alias_of(t);
     else if (inference_mode() && t)
       mark_inference(t);
