@@ -2,7 +2,7 @@
 
 After a failure the ranks cannot talk to each other, so each writes alone: upstream's own save_checkpoint writes the file of this
 rank's part of the model, as data parallel rank 0 would, into a folder of this rank. When all ranks have ended, the newest step of
-which all parts are there becomes a checkpoint like any other.
+which all parts are there becomes a checkpoint like any other (`last_parts.py`).
 
 This needs a whole copy of each part on one of the ranks that are left, and files that a rank can write alone. So the format must be
 `torch` or `safetensors`, without the distributed optimizer, whose states are divided among all ranks.
@@ -10,7 +10,6 @@ This needs a whole copy of each part on one of the ranks that are left, and file
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import json
@@ -23,15 +22,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from patches.tree import aside_of
-
 from ..monitor import events
 from . import manifest
+from .last_parts import ABOUT, FOLDER
 from .saving import Saving, together
 
-FOLDER = ".last-words"  # in the folder of the checkpoints
 PATIENCE = 30.0  # seconds that the launcher gives the ranks that are left
-_ABOUT = "parts.json"  # the part of a rank, and all parts of the model
 _WRITERS = 2  # so many data parallel ranks write each part: one of them may be the rank that has failed
 # Where upstream changes more than parameters and the optimizer's state in a step, or divides states among data parallel ranks.
 _AGAINST = {
@@ -114,7 +110,7 @@ class LastWords:
         shutil.rmtree(own, ignore_errors=True)
         manifest.demand(folder)
         own.mkdir(parents=True)
-        (own / _ABOUT).write_text(json.dumps({"part": self._part, "parts": self.parts}), encoding="utf-8")
+        (own / ABOUT).write_text(json.dumps({"part": self._part, "parts": self.parts}), encoding="utf-8")
         if self._random:
             _set_random_states(self._random)
         given.save = str(own)
@@ -127,69 +123,6 @@ class LastWords:
     def _say(self, text: str, number: int) -> None:
         print(text, flush=True)
         events.append(self.saving.folder, "last words", text, iteration=number)
-
-
-def put_together(checkpoints: Path) -> int | None:
-    """Makes a checkpoint of the newest step of which the ranks that were left have written all parts.
-
-    Called when all ranks have ended. Returns its iteration; None if there is none that is newer than what the folder has.
-    """
-    words = checkpoints / FOLDER
-    if not words.is_dir():
-        return None
-    find = functools.partial(manifest.fault, content=False)
-    try:
-        on_disk = manifest.choose(checkpoints, find).iteration or 0
-    except manifest.NothingWhole:
-        on_disk = 0
-    for number, places in sorted(_spoken(words).items(), reverse=True):
-        if number > on_disk:
-            _join(places, manifest.place_of(checkpoints, number))
-            manifest.point(checkpoints, number)
-            discard(checkpoints)
-            return number
-    return None
-
-
-def said(number: int) -> str:
-    """The line that tells of such a checkpoint."""
-    return f"checkpoint {number} was put together from the parts that ranks have written before their end"
-
-
-def discard(checkpoints: Path) -> None:
-    """Removes what ranks have written that did not become a checkpoint."""
-    with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(checkpoints / FOLDER)
-
-
-def _spoken(words: Path) -> dict[int, dict[str, Path]]:
-    """The steps of which all parts are there, whole and healthy: for each part a place that has it."""
-    found: dict[int, dict[str, Path]] = {}
-    wanted: dict[int, set[str]] = {}
-    for place in sorted(words.glob("rank-*/iter_*")):
-        if manifest.fault(place):
-            continue  # the rank was ended while it wrote
-        about = json.loads((place.parent / _ABOUT).read_text(encoding="utf-8"))
-        number = int(place.name.removeprefix("iter_"))
-        found.setdefault(number, {}).setdefault(about["part"], place)
-        wanted.setdefault(number, set()).update(about["parts"])
-    return {number: places for number, places in found.items() if wanted[number] <= set(places)}
-
-
-def _join(places: dict[str, Path], target: Path) -> None:
-    """Moves the parts into one checkpoint with a manifest."""
-    kept = target.with_name(f".{target.name}.joined")
-    shutil.rmtree(kept, ignore_errors=True)
-    kept.mkdir()
-    measured: manifest.Measured = {}
-    for part, place in places.items():
-        files, _ = manifest.read(place)
-        measured |= {name: facts for name, facts in files.items() if name.startswith(f"{part}/")}
-        (place / part).rename(kept / part)
-    manifest.write(kept, measured)
-    if target.exists():
-        target.rename(aside_of(target))
-    kept.rename(target)
 
 
 @contextmanager

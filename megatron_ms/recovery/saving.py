@@ -14,7 +14,7 @@ from typing import Any
 from patches.tree import aside_of
 
 from ..monitor import events
-from . import apart, copies, manifest, memory
+from . import apart, copies, last_parts, manifest, memory
 
 
 class Saving:
@@ -198,12 +198,10 @@ class Saving:
 
     def _put_together(self, folder: Path) -> None:
         """Makes a checkpoint of what the ranks of a failed attempt have written last. The machines of that attempt have ended."""
-        from . import last_words
-
-        number = last_words.put_together(folder)
-        last_words.discard(folder)
+        number = last_parts.put_together(folder)
+        last_parts.discard(folder)
         if number is not None:
-            events.append(self.folder, "kept", last_words.said(number), iteration=number)
+            events.append(self.folder, "kept", last_parts.said(number), iteration=number)
 
     def metadata(self, original: Callable[..., Any], tracker: str) -> Any:
         """Around read_metadata(tracker): the iteration, and whether it is a release."""

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from ..monitor import events
-from . import beats, last_words, manifest, memory
+from . import beats, last_parts, manifest, memory
 
 FAILED, STOPPED = 1, 3  # exit codes: the work failed; a rule of health or recovery stopped the run for good
 _LONGEST = 300.0  # seconds of the longest pause before a restart
@@ -110,10 +110,10 @@ class Supervisor:
         if number is not None:
             self._kept(f"checkpoint {number} was kept from memory", number)
         if self.rules.saves and self.rules.machines == 1:  # on several machines other ranks may still write
-            number = last_words.put_together(self.checkpoints)
+            number = last_parts.put_together(self.checkpoints)
             if number is not None:
-                self._kept(last_words.said(number), number)
-            last_words.discard(self.checkpoints)
+                self._kept(last_parts.said(number), number)
+            last_parts.discard(self.checkpoints)
 
     def _kept(self, text: str, number: int) -> None:
         print(text, file=sys.stderr, flush=True)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from megatron_ms.recovery import last_words, manifest
+from megatron_ms.recovery import last_parts, last_words, manifest
 from tests.megatron import lm_checkout as tools
 from tests.megatron.faulty_runs import Toy
 
@@ -17,7 +17,7 @@ PARTS = ["mp_rank_00", "mp_rank_01"]
 
 def speak(disk: Path, rank: int, part: str, iteration: int, healthy: bool = True) -> Path:
     """What a rank has written before its end."""
-    own = disk / last_words.FOLDER / f"rank-{rank}"
+    own = disk / last_parts.FOLDER / f"rank-{rank}"
     place = manifest.place_of(own, iteration)
     (place / part).mkdir(parents=True)
     (own / "parts.json").write_text(json.dumps({"part": part, "parts": PARTS}))
@@ -32,11 +32,11 @@ def test_the_newest_step_with_all_parts_becomes_a_checkpoint(tmp_path: Path) -> 
     speak(tmp_path, 1, PARTS[1], 6)
     speak(tmp_path, 3, PARTS[1], 7)
     manifest.demand(tmp_path)
-    assert last_words.put_together(tmp_path) == 6
+    assert last_parts.put_together(tmp_path) == 6
     assert manifest.choose(tmp_path).iteration == 6 and (tmp_path / manifest.LATEST).read_text() == "6"
     files, health = manifest.read(manifest.place_of(tmp_path, 6))
     assert set(files) == {f"{part}/model.pt" for part in PARTS} and health.healthy
-    assert not list(tmp_path.glob(".*")) and last_words.put_together(tmp_path) is None
+    assert not list(tmp_path.glob(".*")) and last_parts.put_together(tmp_path) is None
 
 
 @pytest.mark.parametrize("damage", ["none", "unfinished", "unhealthy", "changed"])
@@ -48,7 +48,7 @@ def test_parts_that_are_not_whole_and_healthy_make_none(tmp_path: Path, damage: 
             (place / manifest.NAME).unlink()
         if damage == "changed":
             (place / PARTS[1] / "model.pt").write_bytes(b"mp_rank_01 7")
-    assert last_words.put_together(tmp_path) is None and not manifest.iterations(tmp_path)
+    assert last_parts.put_together(tmp_path) is None and not manifest.iterations(tmp_path)
 
 
 def test_an_older_step_than_that_on_the_disk_makes_none(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_an_older_step_than_that_on_the_disk_makes_none(tmp_path: Path) -> None:
     place.mkdir()
     (place / "common.pt").write_text("x")
     manifest.write(place, manifest.measure(place))
-    assert last_words.put_together(tmp_path) is None
+    assert last_parts.put_together(tmp_path) is None
 
 
 @pytest.mark.parametrize(
