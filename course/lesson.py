@@ -17,6 +17,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 FAST = os.environ.get("FAST") == "1"
+WORK = Path(os.environ.get("COURSE_WORK", ROOT / "build/course"))  # where chapters write their files
 
 
 warnings.filterwarnings(
@@ -35,13 +36,16 @@ def base() -> dict:
     """The weights of the pretrained model under transformers' names: those of chapter 2, if you have run it in full, else ours."""
     from safetensors.torch import load_file
 
-    own = ROOT / "build/course/2/base.safetensors"
+    own = WORK / "2/base.safetensors"
     return load_file(own if own.exists() else HERE / "base.safetensors")
 
 
 def work(chapter: int) -> Path:
-    """The folder build/course/CHAPTER, where a chapter writes its files. It is made if it is missing."""
-    folder = ROOT / "build/course" / str(chapter)
+    """The folder build/course/CHAPTER, where a chapter writes its files. It is made if it is missing.
+
+    The variable COURSE_WORK names another folder than build/course, so that several runs do not disturb one another.
+    """
+    folder = WORK / str(chapter)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

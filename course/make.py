@@ -87,15 +87,21 @@ def main(arguments: list[str] | None = None) -> int:
     if not chosen or len(chosen) < len(set(args.chapters)):
         parser.error(f"there are the chapters {', '.join(path.name[0] for path in sources([]))}")
     quick = {"FAST": "1", "COURSE_SOLUTIONS": "1", "COURSE_OFFLINE": "1"} if args.check else {"FAST": "0"}
+    with tempfile.TemporaryDirectory(prefix="course-") as folder:
+        return make(chosen, quick | ({"COURSE_WORK": folder} if args.check else {}), write=not args.check)
+
+
+def make(chosen: list[Path], environment: dict[str, str], write: bool) -> int:
+    """Runs chapters one after the other, and writes their notebooks if asked to. Returns 1 if one fails, else 0."""
     for source in chosen:
         began = time.perf_counter()
         print(f"{source.stem} ... ", end="", flush=True)
         try:
-            notebook = run(source, **quick)
+            notebook = run(source, **environment)
         except CellExecutionError as error:
             print(f"failed\n{error}", file=sys.stderr)
             return 1
-        if not args.check:
+        if write:
             nbformat.write(notebook, source.with_suffix(".ipynb"))
             if source.name.startswith("2"):  # what it has pretrained comes with the course
                 shutil.copyfile(ROOT / "build/course/2/base.safetensors", HERE / "base.safetensors")

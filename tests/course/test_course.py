@@ -10,6 +10,7 @@ import json
 import os
 import re
 import runpy
+import socket
 import subprocess
 import sys
 from functools import cache
@@ -65,8 +66,8 @@ def test_a_notebook_is_its_source_with_outputs(source: Path) -> None:
 
 @runs
 @pytest.mark.parametrize("source", SOURCES, ids=NAMES)
-def test_a_notebook_runs_without_a_network(source: Path) -> None:
-    maker()["run"](source, **QUICK)
+def test_a_notebook_runs_without_a_network(source: Path, tmp_path: Path) -> None:
+    maker()["run"](source, **QUICK, **_places(source.stem, tmp_path))
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=NAMES)
@@ -165,9 +166,9 @@ def test_breakages_have_their_sections() -> None:
 
 @runs
 @pytest.mark.parametrize("name", BREAKAGES)
-def test_a_broken_adapter_is_noticed(name: str) -> None:
+def test_a_broken_adapter_is_noticed(name: str, tmp_path: Path) -> None:
     """The section that teaches it fails, by an assertion or an error of the chapter's own."""
-    done = _run("breakages.py", name, well=False)
+    done = _run("breakages.py", name, well=False, **_places(BREAKAGES[name], tmp_path))
     assert done.returncode == 1 and "is finished" not in done.stdout
     (source,) = COURSE.glob(f"{BREAKAGES[name][0]}_*.py")
     lines = re.findall(
@@ -178,9 +179,21 @@ def test_a_broken_adapter_is_noticed(name: str) -> None:
     assert re.search(r"^AssertionError", done.stderr, re.MULTILINE), done.stderr[-2000:]
 
 
-def _run(*arguments: str, well: bool = True) -> subprocess.CompletedProcess:
+def _places(chapter: str, folder: Path) -> dict[str, str]:
+    """A work folder of its own for a run, and a port for the process group of chapter 3, because others may run beside it."""
+    if not chapter.startswith("3"):
+        return {"COURSE_WORK": str(folder)}
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return {"COURSE_WORK": str(folder), "MASTER_PORT": str(server.getsockname()[1])}
+
+
+def _run(*arguments: str, well: bool = True, **variables: str) -> subprocess.CompletedProcess:
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=COURSE, env=os.environ | QUICK, capture_output=True, text=True
+        [sys.executable, *arguments],
+        cwd=COURSE,
+        env=os.environ | QUICK | variables,
+        capture_output=True,
+        text=True,
     )
     assert not well or done.returncode == 0, done.stdout[-500:] + done.stderr[-2000:]
     return done
