@@ -89,7 +89,7 @@ LARGER = (
     "model.hidden_size=256", "model.num_attention_heads=8", "dataset.sequence_length=256", "model.max_position_embeddings=256",
     "save.interval=1000",
 )  # fmt: skip
-QUIET = 1000  # steps in which no rank may be named as straggler
+QUIET = 600  # steps in which no rank may be named as straggler
 
 
 def slow(suite: Suite) -> Row:
@@ -106,7 +106,7 @@ def slow(suite: Suite) -> Row:
 
 def quiet(suite: Suite) -> Row:
     """No rank of a run without a fault is named."""
-    run = suite.run("quiet", f"train.iterations={QUIET}", "save.interval=1000")
+    run = suite.run("quiet", f"train.iterations={QUIET}", *LARGER)
     must(run.code == 0 and len(run.records) == QUIET, run.output[-3000:])
     wrong = [text for kind in ("straggler", "silent", "spike", "nan", "skip") for text in run.told(kind)]
     must(not wrong, str(wrong))
@@ -468,7 +468,7 @@ def main() -> int:
     order = [fault.what for fault in FAULTS.values()]
     with tempfile.TemporaryDirectory(prefix="reliability-") as folder:
         place = tree if llm else tools.scratch_copy(tree, Path(folder))
-        suite = Suite(Path(folder) / "runs", place)
+        suite = Suite(Path(folder) / "runs", place, timed=True)
         for name in sys.argv[2:] or (one for one in FAULTS if not (llm and one.startswith("cuts-"))):
             what = FAULTS[name].what
             try:

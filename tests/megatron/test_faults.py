@@ -51,7 +51,7 @@ def test_what_a_running_process_uses_is_not_left(shared) -> None:
 
 
 def test_the_promise_is_longer_on_a_busy_machine_alone(tmp_path) -> None:
-    suite = Suite(tmp_path, tmp_path)
+    suite = Suite(tmp_path, tmp_path, timed=True)
     idle = IDLE_START[False]
     suite.kept_promise(PROMISED - 0.1, idle / 2)
     suite.kept_promise(2 * PROMISED - 0.1, 2 * idle)
