@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -73,6 +74,17 @@ def test_evidence_is_recorded_once_and_only_on_request(tmp_path, monkeypatch) ->
     assert found["Qwen"] == {"megatron": "untested", "hf": "proven"}
     with pytest.raises(KeyError):
         levels.record("Yi", "sings", "a::b")
+
+
+def test_the_readmes_count_the_proven_families() -> None:
+    found = levels.stored()
+    released = sum(levels_of["megatron"] == "released" for levels_of in found.values())
+    root = Path(__file__).resolve().parents[3]
+    english, chinese = (
+        (root / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh-CN.md")
+    )
+    assert f"recipes of {len(found)} model families ({released} of them proven" in english
+    assert f"{len(found)} 个模型系列的配方（其中 {released} 个系列" in chinese
 
 
 def test_the_command_lists_them(capsys) -> None:
