@@ -4,7 +4,6 @@ import _compat_pickle
 import importlib
 import sys
 
-from .._values.base import Plain
 from .._values.dtype import ALL
 from ..alias.submodules import ELSEWHERE
 from ..tensor import Tensor
@@ -170,7 +169,10 @@ def place_of(obj, name: str | None = None) -> tuple[str, str] | None:
 
 
 def attribute(holder, name: str):
-    """Return an attribute of what a file names. Methods that PyTorch has in TensorBase are those of Tensor here."""
-    if holder is Plain:
+    """Return an attribute of what a file names.
+
+    Methods that PyTorch has in TensorBase are those of Tensor here, also when MindSpore's Tensor has taken the place of its base.
+    """
+    if isinstance(holder, type) and holder is not object and issubclass(Tensor, holder):
         holder = Tensor
     return getattr(holder, name)

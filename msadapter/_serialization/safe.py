@@ -97,8 +97,8 @@ def is_tensor(obj) -> bool:
     return isinstance(obj, Tensor)
 
 
-def _key(entry) -> tuple:
-    """Return (full name in files, object) of an entry: an object, or a pair (object, full name)."""
+def _keys(entry) -> list[tuple]:
+    """Return pairs (full name in files, object) of an entry: an object, or a pair (object, full name)."""
     if isinstance(entry, tuple):
         if len(entry) != 2:
             raise ValueError(
@@ -110,8 +110,10 @@ def _key(entry) -> tuple:
             raise TypeError(
                 f"Expected second item in tuple to be str of callable full path, but got: {type(entry[1])}"
             )
-        return entry[1], entry[0]
-    return f"{names.to_file(entry.__module__)}.{entry.__qualname__}", entry
+        return [(entry[1], entry[0])]
+    own = names.to_file(entry.__module__), entry.__qualname__
+    # Files name what this package defines by its place in PyTorch. Files of earlier versions name its own module.
+    return [(".".join(place), entry) for place in {own, names.place_of(entry, entry.__qualname__) or own}]
 
 
 def add_safe_globals(entries) -> None:
@@ -119,12 +121,12 @@ def add_safe_globals(entries) -> None:
 
     An entry is an object or a pair (object, "full.name").
     """
-    _user.update(_key(entry) for entry in entries)
+    _user.update(pair for entry in entries for pair in _keys(entry))
 
 
 def get_safe_globals() -> list:
     """Return what add_safe_globals has allowed so far."""
-    return list(_user.values())
+    return list(dict.fromkeys(_user.values()))
 
 
 def clear_safe_globals() -> None:

@@ -2,6 +2,8 @@
 
 import importlib
 import io
+import subprocess
+import sys
 import types
 import zipfile
 
@@ -113,3 +115,14 @@ def test_the_listed_exceptions_are_exceptions():
         except Exception:
             continue
         assert written is None or tuple(written.split(":")) not in KNOWN, path
+
+
+def test_names_of_pytorchs_files_mean_the_same_when_mindspore_is_loaded():
+    """MindSpore's Tensor is then a base of ours, and PyTorch's files name methods of the base."""
+    code = (
+        "import msadapter as torch, mindspore\n"
+        "from msadapter._serialization import names\n"
+        "assert names.find('torch._C', 'TensorBase.abs') is torch.Tensor.abs\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
