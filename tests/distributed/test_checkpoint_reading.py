@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msadapter as torch
 import msadapter.distributed.checkpoint as dcp
-import msadapter.serialization
+from msadapter.distributed.checkpoint import filesystem
 from msadapter.distributed.checkpoint.planner import LoadItemType, LoadPlan, ReadItem
 
 
@@ -23,8 +23,8 @@ def test_a_saved_tensor_is_read_once_for_all_its_parts(tmp_path, monkeypatch):
         for start in (0, 2, 4, 6)
         for name in state
     ]
-    loads, load = [], msadapter.serialization.load
-    monkeypatch.setattr(msadapter.serialization, "load", lambda *a, **k: loads.append(a) or load(*a, **k))
+    loads, load = [], filesystem.load
+    monkeypatch.setattr(filesystem, "load", lambda *a, **k: loads.append(a) or load(*a, **k))
     monkeypatch.setattr(planner, "resolve_tensor", lambda item: _part(read, item))
     reader.read_data(LoadPlan(items), planner).wait()
     assert all(torch.equal(read[name], state[name]) for name in state)

@@ -8,7 +8,6 @@ import pytest
 
 import msadapter as torch
 import msadapter.distributed.checkpoint as dcp
-from msadapter.distributed import collectives
 from msadapter.distributed._shard.sharded_tensor import (
     Shard,
     ShardedTensor,
@@ -61,7 +60,7 @@ def objects(monkeypatch):
 
 def test_who_coordinates(objects, monkeypatch):
     arrived = []
-    monkeypatch.setattr(collectives, "barrier", lambda group: arrived.append(group.me))
+    monkeypatch.setattr(utils, "barrier", lambda group: arrived.append(group.me))
 
     def program(group):
         together = utils._DistWrapper(group, True, 1)
@@ -85,7 +84,7 @@ def test_who_coordinates(objects, monkeypatch):
 
 
 def test_a_process_by_itself(objects, monkeypatch):
-    monkeypatch.setattr(collectives, "barrier", pytest.fail)
+    monkeypatch.setattr(utils, "barrier", pytest.fail)
     together = utils._DistWrapper(None, False, 0)
     together.barrier()
     assert together.is_coordinator and together.global_coordinator_rank == together.coordinator_rank == 0

@@ -14,7 +14,7 @@ import pytest
 
 import msadapter as torch
 from msadapter.alias import install
-from msadapter.distributed.tensor import Partial, Replicate, Shard, _dispatch, _dtensor
+from msadapter.distributed.tensor import Partial, Replicate, Shard, _dispatch, _dtensor, _special
 from msadapter.distributed.tensor._dtensor import wrap
 
 install()
@@ -161,7 +161,8 @@ WITHOUT_A_RULE = {"repeat", "index", "diagonal", "slice_all", "gather_part"}  # 
 @pytest.mark.parametrize("name", EVERY)
 def test_strategies(monkeypatch, name):
     tried: set = set()
-    monkeypatch.setattr(_dispatch, "_by_rule", simulated(tried))
+    for module in (_dispatch, _special):
+        monkeypatch.setattr(module, "_by_rule", simulated(tried))
     monkeypatch.setattr(_dtensor, "moved", lambda local, *where: local)  # whole tensors need no messages
     function, *shapes = EVERY[name]
     with torch.no_grad():
@@ -251,7 +252,8 @@ PLACEMENTS = {
 
 @pytest.mark.parametrize("name", PLACEMENTS)
 def test_placements(monkeypatch, name):
-    monkeypatch.setattr(_dispatch, "_by_rule", simulated(None))
+    for module in (_dispatch, _special):
+        monkeypatch.setattr(module, "_by_rule", simulated(None))
     monkeypatch.setattr(_dtensor, "moved", lambda local, *where: local)
     function, *shapes = EVERY[name]
     got = {}

@@ -254,8 +254,8 @@ def along(c: Call) -> list:
     return _others_cut(c, gone) + linear(c)
 
 
-@rule("topk", "kthvalue")
-def _topk(c: Call) -> list:
+@rule("topk", "kthvalue", "nn.functional.glu")  # the dim gets another size
+def _along_a_dim_of_another_size(c: Call) -> list:
     rank = c.operands[0].ndim
     dim = c.bound["dim"] % rank if rank else 0
     return [Strategy((Shard(d),) * len(c.outs), (Shard(d),)) for d in range(rank) if d != dim]
