@@ -437,9 +437,14 @@ def table(text: str = ARGUMENTS) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in filter(None, text.splitlines()):
         name, _, arguments = line.partition(" | ")
-        if not arguments or name in found:
-            raise ValueError(
-                f"benchmarks/operator_arguments.py: the line {line!r} does not have the form 'name | arguments'"
-            )
+        problem = (
+            f"repeats the name {name!r}"
+            if name in found
+            else ""
+            if arguments
+            else "does not have the form 'name | arguments'"
+        )
+        if problem:
+            raise ValueError(f"benchmarks/operator_arguments.py: the line {line!r} {problem}")
         found[name] = arguments
     return found

@@ -102,7 +102,7 @@ def test_what_is_not_timed_is_listed_with_its_reason():
 def test_a_bad_line_of_the_table_is_named():
     with pytest.raises(ValueError, match="exp r"):
         operator_arguments.table("\nexp r(s, s)\n")
-    with pytest.raises(ValueError, match="single"):
+    with pytest.raises(ValueError, match="repeats the name 'exp'"):
         operator_arguments.table("\nexp | r(s, s)\nexp | r(s)\n")
 
 

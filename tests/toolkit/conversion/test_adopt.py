@@ -115,7 +115,7 @@ def test_matrices_stand_beside_their_weights(torch):
     assert torch.equal(found[f"{layer}.lora_B.default.weight"], b)
     assert torch.equal(found[f"{layer}.lora_A.default.weight"], others["4.A"])
     coded[f"{layer}.weight"] = encode(weights[f"{layer}.weight"], torch.randn(RANK, 8), 4, False)
-    with pytest.raises(ValueError, match="divided the matrices otherwise"):
+    with pytest.raises(ValueError, match="has not split the matrices of LoRA as Megatron does"):
         adapted(weights, coded, {"4.B": b}, RANK)
 
 
