@@ -1,20 +1,20 @@
-"""Writes docs/mindspeed_features.md: the flags of MindSpeed-LLM 2.3.0 and the rows of tests that prove them."""
+"""Writes docs/mindspeed_features.md: the flags of MindSpeed-LLM and the rows of tests that prove them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
 
-from tests.npu.llm_rows import COMMON, MODELS, NEAR, NEXT_ROWS, OWN_LOGITS, ROWS
+from tests.npu import llm_examples, llm_measured
+from tests.npu.llm_rows import COMMON, MODELS, NEAR, NEXT_OPEN, NEXT_ROWS, OWN_LOGITS, ROWS
 
 __all__ = ["OPEN", "OTHER_JOBS", "OWN_LOGITS", "PAGE", "page", "proven"]
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/mindspeed_features.md"
 
 _DEVICE, _UPSTREAM = "needs a device: ", "fails upstream: "
-_MODELS = (
-    "belongs to a model that no row trains; it uses ordinary operators, and nothing is known to be missing"
-)
+_MODELS = "belongs to a model that no row of 2.3.0 trains; not run"
+_TRITON = "needs Triton for Ascend; without it MindSpeed-LLM computes the same with ordinary operators"
 _OLD = "an old name of a flag of the first table"
 
 
@@ -52,9 +52,10 @@ OPEN: dict[str, str] = {
     **_all("--mamba-d-ssm --mamba-chunk-size --mamba-d-conv --mamba-expand", _MODELS),
     **_all(
         "--full-attention-interval --linear-key-head-dim --linear-num-key-heads --linear-num-value-heads"
-        " --linear-value-head-dim --partial-rotary-factor --use-triton-gdn",
+        " --linear-value-head-dim --partial-rotary-factor",
         _MODELS,
     ),
+    "--use-triton-gdn": _TRITON,
     **_all(
         "--input-jitter --attn-logit-softcapping --cla-share-factor --share-kvstates --skip-bias-add"
         " --no-enable-linear-qkv --fc-type --add-dense-bias --add-output-layer-bias --mtp-after-norm"
@@ -117,20 +118,45 @@ _LIMITS = """- mc2 and CoC in float32: the linear layer's Function returns a vie
 OTHER_JOBS = {word for words in _JOBS.values() for word in words.split()}
 
 
-# The rows of NEXT_ROWS that have been run and hold.
-NEXT_PROVEN = {"qwen25, engine", "qwen25, engine, tensor"}
-# What was tried with MindSpeed-LLM 26.1.0, beside NEXT_ROWS -> what is known.
-_TOOLS = "`posttrain_gpt.py` (SFT, packed SFT, LoRA, DPO), `convert_ckpt.py`, `inference.py`, `evaluation.py`, `preprocess_data.py`"
+NEXT = "26."  # the tag v26.1.0 calls itself 26.0.0dev0
+# What was tried with MindSpeed-LLM 26.1.0, beside the rows -> what is known.
 _NEXT: dict[str, str] = {
     "`convert_ckpt_v2.py`": "proven bit for bit there and back for Qwen2.5, with tensor, pipeline, virtual pipeline and uneven "
-    "stages; for Llama 2, Qwen3 and Qwen3 MoE with experts everything but queries, keys and values comes back, because "
-    "upstream splits their rows group by group for Qwen2.5 alone",
-    "flags of the rows above, with `--transformer-impl local`": "not tried one by one",
-    _TOOLS: "not tried; the tests of 2.3.0 take this release, too",
-    "`train_fsdp2.py`, `inference_fsdp2.py`, `pretrain_mamba.py`, `pretrain_deepseek4.py`, `rlhf_gpt.py`": "not tried",
+    "stages, and for Llama 2, Qwen3 and Qwen3 MoE with experts (tests/npu/test_mindspeed_llm_tools.py, with the rule "
+    "`exported-queries-keys-and-values` of [patches](patches.md))",
+    "`preprocess_data.py`, `posttrain_gpt.py` (SFT), `inference.py` (greedy)": "run by the user stories of the toolkit "
+    "(tests/toolkit/stories/test_megatron.py), from an Alpaca file to a chat",
+    "`posttrain_gpt.py` (LoRA)": "proven for the families of the toolkit: the merged matrices give the adapter's results "
+    "([recipes](toolkit.md))",
+    "`posttrain_gpt.py` (packed SFT, DPO), `evaluation.py`": "not run",
+    "`convert_ckpt.py` beyond TP 2, `inference.py` with samples or beams": "not run",
+    "`train_fsdp2.py`, `inference_fsdp2.py`, `pretrain_mamba.py`, `rlhf_gpt.py`": "not run",
 }
 
 
+# Flags that are new in 26.1.0 -> their state.
+NEXT_FLAGS: dict[str, str] = {
+    "used by a row above": """--compress-ratios --compress-rope-theta --enable-mhc --enable-mla-scale-kv-lora
+        --enable-mla-scale-q-lora --hc-mult --indexer-loss-coeff --kv-compress --loss-chunk-size --loss-compute-mode
+        --max-batch-size --mtp-spec --n-hash-layers --num-zero-experts --o-groups --o-lora-rank --original-seq-len
+        --rope-factor --sliding-window-size""",
+    "ask for operators of a device: in Triton for Ascend, or ones of torch_npu that msadapter refuses by name": """
+        --use-fused-lightning-indexer --use-fused-lightning-indexer-loss --use-fused-mhc --use-sparse-flash-attn
+        --use-triton-mhc""",
+    "not run": """--apply-rope-no-in-complex --apply-wd-to-qk-layernorm --drop-thinking --enable-mg2hf-convert
+        --enable-mla-absorb --fix-sub-seq-length --fp8-reuse-quantized-weight --hc-eps --hc-sinkhorn-iters --hccl-op-mode
+        --hf-cfg-dir --hf-save-dir --layerwise-disaggregated-training
+        --index-share-for-mtp-iteration --index-skip-topk-offset --index-topk-freq
+        --index-topk-pattern --init-norm-weight-in-fp32 --moe-alltoall-mc2 --muon-coefficient-type
+        --muon-extra-scale-factor --muon-fp32-matmul-prec --muon-momentum --muon-nesterov --muon-no-split-qkv
+        --muon-num-ns-steps --muon-scalar-optimizer --muon-scale-mode --muon-tp-mode --no-use-gmm-fp8
+        --no-use-sparse-c8-indexer --npu-datadump --only-convert-last-checkpoint --pipeline-model-parallel-layout
+        --qat-scheme --quant-grads --quant-states --reasoning-effort --rope-theta --save-layer-by-layer
+        --save-lora-to-hf --swiglu-limit --te-comparison-with-bf16 --te-comparison-with-cpu --te-gmm-mode
+        --use-global-aux-loss""",
+}
+# Flags of 2.3.0 that 26.1.0 does not have.
+GONE = {"--mtp-after-norm", "--qlora", "--qlora-save-dequantize"}
 _FULL_COMMAND = {"--num-layer-list", "--use-mc2", "--sliding-window"}
 
 
@@ -173,23 +199,23 @@ def _open() -> list[tuple[str, ...]]:
 
 
 def _next() -> list[tuple[str, ...]]:
-    """The rows of 26.1.0 that compare its own engine with Megatron's layers, and what else was tried."""
-    tried = [name for name in NEXT_ROWS if name in NEXT_PROVEN]
-    rest = [name for name in NEXT_ROWS if name not in NEXT_PROVEN]
-    rows = [
-        (
-            f"`pretrain_gpt.py`: {'; '.join(tried)}",
-            "proven: the losses of Megatron's local layers within 1e-5",
-        )
-    ]
-    if rest:
-        rows.append((f"`pretrain_gpt.py`: {'; '.join(rest)}", "not tried; the rows are written"))
-    return rows + list(_NEXT.items())
+    """(row, largest difference of a loss, day) of every row of 26.1.0; a row that was not measured says so."""
+    measured = {row.row: row for row in llm_measured.read() if row.release.startswith(NEXT)}
+    rows = []
+    for name in [*NEXT_ROWS, *map(llm_examples.row_of, llm_examples.SCRIPTS), *ROWS]:
+        if name in measured:
+            rows.append((name, measured[name].difference, measured[name].day))
+        elif name not in ROWS:
+            rows.append((name, NEXT_OPEN.get(name, "not measured"), ""))
+    return rows + [(llm_examples.row_of(name), why, "") for name, (why, _) in llm_examples.REFUSED.items()]
 
 
 def page() -> str:
     jobs = "\n".join(
         f"- {job}: {' '.join(f'`{word}`' for word in words.split())}" for job, words in _JOBS.items()
+    )
+    new = "\n".join(
+        f"- {state}: {' '.join(f'`{word}`' for word in words.split())}" for state, words in NEXT_FLAGS.items()
     )
     return f"""# Flags of MindSpeed-LLM
 
@@ -221,11 +247,26 @@ shows this by counting the calls of operators.
 
 ## MindSpeed-LLM 26.1.0
 
-Over MindSpeed 26.1.0_core_r0.12.1 and Megatron-LM core_v0.12.1, all unmodified. Its default layers are MindSpeed's own
-TransformerEngine (`--transformer-impl transformer_engine`, which needs `--use-flash-attn`).
+Over MindSpeed 26.1.0_core_r0.12.1 and Megatron-LM core_v0.12.1, unmodified but for the rules that [patches](patches.md) lists for
+this release. Its default layers are MindSpeed's own TransformerEngine (`--transformer-impl transformer_engine`, which needs
+`--use-flash-attn`).
 
-{_table("program and rows | state", _next())}"""
+Rows with "engine" compare these layers with Megatron's own ones. A row with the name of a script takes the flags of this script of
+`examples/mcore`, with toy sizes, on one process in float32: it trains three steps with all of them, and three steps without the
+fused operators, recomputation, swapping and other flags that must change no loss. Flags that only bfloat16 or several processes
+allow are left out of both (`tests/npu/llm_examples.py` names them). Rows with other names are those of 2.3.0, run on this release.
+The number is the largest difference of a loss, of which upstream prints six digits after the point; a row holds if it is at most
+1e-5 (in bfloat16 {NEAR}).
+
+{_table("row | largest difference | measured on", _next())}
+Flags that are new in this release:
+
+{new}
+
+Other programs:
+
+{_table("program | state", list(_NEXT.items()))}"""
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    PAGE.write_text(page(), encoding="utf-8")

@@ -337,3 +337,7 @@ NEXT_ROWS = {
     "mixtral, engine, experts": Row("mixtral", 2, EXPERT, f"{FUSED} {_ENGINE}"),
     "deepseek3, engine": Row("deepseek3", 1, "", f"{FUSED} {_ENGINE}"),
 }
+# Rows of NEXT_ROWS that do not hold -> what is known of them. Their test fails as soon as they hold.
+NEXT_OPEN = {
+    "deepseek3, engine": "does not hold: losses differ by 4.5e-5; the cause is not known yet",
+}

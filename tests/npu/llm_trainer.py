@@ -89,6 +89,12 @@ class Trainer:
     def run(self, processes: int, model: str, flags: str, **variables: str) -> Outcome:
         """Trains `model` with COMMON and `flags`, where {llm} is the checkout. Counts the operator calls of process 0."""
         flags = flags.replace("{llm}", str(self.script.parent))
+        return self.train(processes, f"{self.common} {MODELS[model]} {flags}".split(), **variables)
+
+    def train(
+        self, processes: int, flags: list[str], program: str = "pretrain_gpt.py", **variables: str
+    ) -> Outcome:
+        """Runs a program of MindSpeed-LLM with these flags. Its log must have a loss for each of three steps."""
         data = [
             "--data-path",
             self.folder / "text_document",
@@ -106,15 +112,15 @@ class Trainer:
             sys.executable,
             *launcher,
             *counter,
-            self.script,
-            *f"{self.common} {MODELS[model]} {flags}".split(),
+            self.script.with_name(program),
+            *flags,
             *data,
         ]
         run = subprocess.run(
             [str(word) for word in words],
             # FSDP refuses the one connection that Megatron's overlapping asks for.
             env=self.environment
-            | ({"CUDA_DEVICE_MAX_CONNECTIONS": "2"} if "fsdp" in flags else {})
+            | ({"CUDA_DEVICE_MAX_CONNECTIONS": "2"} if any("fsdp" in word for word in flags) else {})
             | current_test()
             | variables,
             cwd=self.folder,
@@ -124,7 +130,7 @@ class Trainer:
         )
         assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-4000:]
         found = [float(x) for x in re.findall(r"(?:lm|mtp_\d) loss: (\S+)", run.stdout)]
-        assert len(found) == (6 if "mtp" in MODELS[model] else 3), run.stdout[-3000:]
+        assert len(found) == (6 if "--mtp-num-layers" in flags else 3), run.stdout[-3000:]
         calls = re.search(r"^operators (\{.*\})$", run.stdout, re.MULTILINE)
         assert calls is not None, run.stdout[-3000:]
         return Outcome(found, json.loads(calls[1]))
