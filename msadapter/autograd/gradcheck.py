@@ -127,12 +127,17 @@ def _get_numerical_jacobian(fn, inputs, outputs=None, target=None, eps=1e-3, is_
 
 
 def get_numerical_jacobian(fn, inputs, target=None, eps=1e-3, grad_out=1.0):
-    """Return the numerical Jacobians of a function of one output, for each tensor that requires grad."""
+    """Return the numerical Jacobians of a function of one output, for each tensor that requires grad.
+
+    fn: receives the tuple of all inputs as its only argument.
+    """
     if grad_out != 1.0:
         raise ValueError(
-            "Expected grad_out to be 1.0. get_numerical_jacobian no longer supports other values."
+            "Expected grad_out to be 1.0. get_numerical_jacobian no longer supports values of grad_out != 1.0."
         )
-    return tuple(jacobians[0] for jacobians in _get_numerical_jacobian(fn, inputs, None, target, eps))
+    return tuple(
+        jacobians[0] for jacobians in _get_numerical_jacobian(lambda *x: fn(x), inputs, None, target, eps)
+    )
 
 
 def _units(n: int):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+
+from tests.golden.answers import refusal
 
 
 def _first_words(error: Exception, count: int = 8) -> list:
@@ -237,3 +240,15 @@ def tensors_of_a_cache(torch):
     finally:
         torch._C._set_cached_tensors_enabled(False)
     return found
+
+
+def older_functions_of_gradcheck(torch):
+    module = sys.modules[torch.autograd.gradcheck.__module__]
+    x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    y = torch.tensor([3.0], dtype=torch.float64)
+    return [
+        [t.detach() for t in module._iter_tensors((x, [y, "a"]))],
+        [t.detach() for t in module._iter_tensors((x, [y]), True)],
+        module.get_numerical_jacobian(lambda t: t[0] ** 2 * t[1], (x, y), eps=1e-6)[0].round(decimals=6),
+        refusal(module.get_numerical_jacobian, lambda t: t[0], (x,), grad_out=2.0),
+    ]

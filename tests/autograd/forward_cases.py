@@ -161,3 +161,15 @@ def functions_with_a_jvp(torch):
                     continue
                 found.append([_tangent(torch, o) for o in (out if isinstance(out, tuple) else (out,))])
     return found
+
+
+def tangents_of_views_that_are_older_than_those_of_their_base(torch):
+    """A view has the tangent of its base, which came when the base was written."""
+    f = torch.autograd.forward_ad
+    with f.dual_level():
+        base = torch.zeros(2, 3)
+        views = [base[1], base.t(), base[:, 1:2], base[2:], base.view(-1)[1::2], base.view(3, 2)]
+        base.copy_(f.make_dual(torch.arange(6.0).reshape(2, 3), torch.arange(6.0).reshape(2, 3) + 1))
+        found = [_tangent(torch, v) for v in views] + [_tangent(torch, views[0].exp())]
+        views[0].mul_(2)
+        return [*found, _tangent(torch, base), _tangent(torch, views[1])]
