@@ -52,3 +52,29 @@ def test_each_output_is_tried_with_an_undefined_gradient(missing: int, fast: boo
 def test_functions_of_several_outputs_that_handle_undefined_gradients_pass() -> None:
     x = torch.rand(3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda v: _LacksAnUndefinedGradient.apply(v, None), (x,))
+
+
+class _WrongInOnePlace(torch.autograd.Function):
+    """The identity, whose gradient lacks the real or the imaginary part of one element."""
+
+    @staticmethod
+    def forward(ctx, x, place, part):
+        ctx.place, ctx.part = place, part
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, grad):
+        found = torch.view_as_real(grad.clone())
+        if ctx.place is not None:
+            found[ctx.place, ctx.part] = 0
+        return torch.view_as_complex(found), None, None
+
+
+@pytest.mark.parametrize("part", [0, 1])
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("fast", [False, True])
+def test_each_part_of_each_complex_element_is_compared(place: int, part: int, fast: bool) -> None:
+    x = torch.randn(3, dtype=torch.complex128, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda v: _WrongInOnePlace.apply(v, None, 0), (x,), fast_mode=fast)
+    with pytest.raises(RuntimeError, match="Jacobian mismatch"):
+        torch.autograd.gradcheck(lambda v: _WrongInOnePlace.apply(v, place, part), (x,), fast_mode=fast)
