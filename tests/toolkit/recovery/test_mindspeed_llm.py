@@ -99,8 +99,11 @@ def test_a_run_is_the_same_after_a_kill_and_after_a_flipped_bit(tmp_path, monkey
     assert commands.main([*train, "name=killed"]) == 0
     killer.join()
     assert losses("killed") == whole
-    assert any("ended with signal SIGKILL" in text for text in told("killed"))
-    assert "goes on from checkpoint 4" in told("killed")
+    said = told("killed")
+    assert any("ended with signal SIGKILL" in text for text in said)
+    # Checkpoint 4 is on disk. The rank that is left writes a newer one before its end, unless the step stopped it within a write.
+    together = [int(text.split()[1]) for text in said if "was put together from the parts" in text]
+    assert f"goes on from checkpoint {max([4, *together])}" in said
 
     (run,) = folders.runs(Path("runs"), "whole")
     damaged = sorted((run.path / "checkpoints" / f"iter_{STEPS:07}").rglob("*.safetensors"))[0]
