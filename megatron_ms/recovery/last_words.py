@@ -16,6 +16,7 @@ import json
 import os
 import random
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -42,6 +43,8 @@ def against(arguments: Any) -> str:
     """Why the ranks of a training cannot write alone, by upstream's arguments; "" if they can."""
     if not getattr(arguments, "save", None):
         return "the run writes no checkpoints"
+    if "mindspeed_llm" in sys.modules:
+        return "with MindSpeed-LLM a run did not always go on bit for bit from such a checkpoint"
     if getattr(arguments, "use_dist_ckpt", False) or arguments.ckpt_format != "torch":
         return f"the ranks write the format {arguments.ckpt_format} together"
     return next((why for name, why in _AGAINST.items() if getattr(arguments, name, None)), "")
