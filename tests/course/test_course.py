@@ -142,7 +142,13 @@ def test_programs_that_a_chapter_starts_inherit_the_refusal() -> None:
 def test_the_recorded_launches_are_those_of_the_simulated_npu() -> None:
     found = runpy.run_path(str(COURSE / "answers/npu.py"))["measured"]()
     recorded = json.loads((COURSE / "answers/npu_operators.json").read_text(encoding="utf-8"))
-    assert found["operators"] == recorded["operators"]
+    counts, expected = found["operators"], recorded["operators"]
+    # A gradient becomes .grad without a copy if nothing else refers to its memory. On an NPU MindSpore's queue refers to it
+    # until the operator has been launched, so the number of copies depends on the speed of the machine: at most one for each
+    # parameter, of which AdamW updates each once.
+    copies, recorded_copies = counts.pop("aclnnInplaceCopy"), expected.pop("aclnnInplaceCopy")
+    assert abs(copies - recorded_copies) <= expected["aclnnApplyAdamWV2"]
+    assert counts == expected
     assert found["losses"] == pytest.approx(recorded["losses"], rel=1e-5)
 
 
