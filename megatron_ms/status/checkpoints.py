@@ -23,17 +23,18 @@ class Checkpoint:
     fault: str
 
 
-def of(folder: Path, processes: int = 0) -> list[Checkpoint]:
+def of(folder: Path, processes: int = 0, verify: bool = False) -> list[Checkpoint]:
     """The checkpoints in a folder, the oldest first.
 
-    processes: how many parts one in the format torch has (tensor x pipeline x expert sizes); 0 if it is not known.
+    processes: how many parts one in the format torch has (tensor x pipeline x expert sizes); 0 if it is not known. verify: whether
+    to read all files and compare their sha256 with the manifest. Without it a changed content of the right size is not noticed.
     """
     places = [place for place in folder.glob("iter_*") if place.name[5:].isdigit()]
     manifests = manifest.demanded(folder)
-    return [_one(place, processes, manifests) for place in sorted(places)]
+    return [_one(place, processes, manifests, verify) for place in sorted(places)]
 
 
-def _one(place: Path, processes: int, manifests: bool) -> Checkpoint:
+def _one(place: Path, processes: int, manifests: bool, verify: bool) -> Checkpoint:
     files = [file for file in place.rglob("*") if file.is_file()]
     distributed = any(file.suffix == ".distcp" for file in files) or (place / ".metadata").is_file()
     fault = _distributed_fault(place, files) if distributed else _torch_fault(place, processes)
@@ -41,7 +42,9 @@ def _one(place: Path, processes: int, manifests: bool) -> Checkpoint:
         (f"{_near(file, place)} is empty" for file in files if file.stat().st_size == 0), ""
     )
     if manifests:
-        fault = fault or manifest.fault(place, content=False)
+        fault = fault or manifest.fault(place, content=verify)
+    elif verify:
+        fault = fault or "its content cannot be verified, because it was saved without manifests"
     size = sum(file.stat().st_size for file in files)
     return Checkpoint(int(place.name[5:]), size, "torch_dist" if distributed else "torch", fault)
 

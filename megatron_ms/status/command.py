@@ -10,20 +10,29 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..training.folder import RunFolder
+    from .checkpoints import Checkpoint
     from .report import Entry
 
-HELP = "list runs: state, step, last losses, checkpoints with their size and whether they are whole"
+HELP = "list runs: state, step, last losses, checkpoints with their size and whether their files are complete or damaged"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", nargs="?", default="runs", help="the folder of the runs (default: runs)")
     parser.add_argument("--name", default="*", help="only runs of this name")
     parser.add_argument("--losses", type=int, default=3, metavar="N", help="last losses to show (default: 3)")
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="read all files of the checkpoints and compare their sha256 with the manifests, as a start of a run does",
+    )
     parser.add_argument("--report", metavar="FILE.html", help="also write a page that compares the runs")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the runs, the oldest first. A run with a damaged checkpoint gives exit code 1."""
+    """Prints the runs, the oldest first.
+
+    A checkpoint that is damaged, or with --verify one that cannot be verified, gives exit code 1.
+    """
     from ..errors import UserError
     from ..training import folder as folders
 
@@ -37,10 +46,14 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.report:
         _report(Path(arguments.report), root, found)
-    whole = [_show(one, arguments.losses) for one in found]
+    shown = [_show(one, arguments.losses, arguments.verify) for one in found]
+    if not arguments.verify and any(shown):
+        print(
+            "The files of checkpoints are there and have the right sizes. Their content is checked with --verify."
+        )
     if arguments.report:
         print(f"{arguments.report}: {len(found)} runs")
-    return 0 if all(whole) else 1
+    return int(any(each.fault for one in shown for each in one))
 
 
 def _report(place: Path, root: Path, found: list[RunFolder]) -> None:
@@ -74,8 +87,8 @@ def _entry(one: RunFolder, root: Path) -> Entry:
     return report.Entry(name, str(status.get("state", "unknown")), losses, seconds, keys)
 
 
-def _show(one: RunFolder, losses: int) -> bool:
-    """Prints a run. Returns False if a checkpoint is damaged."""
+def _show(one: RunFolder, losses: int, verify: bool) -> list[Checkpoint]:
+    """Prints a run and returns its checkpoints. verify: whether their content is compared with the manifests."""
     from ..training import lines
     from . import checkpoints
 
@@ -93,13 +106,11 @@ def _show(one: RunFolder, losses: int) -> bool:
     ]
     if last and losses > 0:
         print("  losses  " + "  ".join(f"{number}: {loss:.4f}" for number, loss in last[-losses:]))
-    whole = True
-    for each in checkpoints.of(one.checkpoints, _parts(one)):
-        whole = whole and not each.fault
-        print(
-            f"  checkpoint {each.iteration}  {each.format}  {each.size / 1e6:.1f} MB  {each.fault or 'whole'}"
-        )
-    return whole
+    found = checkpoints.of(one.checkpoints, _parts(one), verify)
+    good = "whole" if verify else "complete"
+    for each in found:
+        print(f"  checkpoint {each.iteration}  {each.format}  {each.size / 1e6:.1f} MB  {each.fault or good}")
+    return found
 
 
 def _parts(one: RunFolder) -> int:

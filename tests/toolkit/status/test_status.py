@@ -39,7 +39,7 @@ def test_runs_and_their_losses(run, capsys) -> None:
     assert commands.main(["status", "--losses", "2"]) == 0
     out = capsys.readouterr().out
     assert "runs/toy/20260101-000000  done  sft  4/4  5 s\n  losses  3: 6.0000  4: 5.0000\n" in out
-    assert "  checkpoint 4  torch  0.0 MB  whole\n" in out
+    assert "  checkpoint 4  torch  0.0 MB  complete\n" in out and out.endswith("with --verify.\n")
 
 
 def damage_cut(place: Path) -> None:
@@ -115,3 +115,30 @@ def test_manifests_tell_of_unfinished_and_unhealthy_checkpoints(run, capsys) -> 
         "MB  it is unhealthy: loss 99 at iteration 3\n" in out
         and "  rank 1 ended with signal SIGKILL\n" in out
     )
+
+
+def flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def test_verify_reads_the_content_of_checkpoints(run, capsys) -> None:
+    place = run.checkpoints / "iter_0000004"
+    manifest.demand(run.checkpoints)
+    manifest.write(place, manifest.measure(place))
+    assert commands.main(["status", "--verify"]) == 0
+    out = capsys.readouterr().out
+    assert "MB  whole\n" in out and "--verify" not in out
+    flip(place / "mp_rank_01/model_optim_rng.pt")
+    assert commands.main(["status"]) == 0  # sizes are right
+    out = capsys.readouterr().out
+    assert "whole" not in out and "MB  complete\n" in out and "Their content is checked with --verify." in out
+    assert commands.main(["status", "--verify"]) == 1
+    out = capsys.readouterr().out
+    assert "MB  mp_rank_01/model_optim_rng.pt has another content than when it was saved\n" in out
+
+
+def test_verify_says_what_it_cannot_verify(run, capsys) -> None:
+    assert commands.main(["status", "--verify"]) == 1
+    assert "its content cannot be verified, because it was saved without manifests" in capsys.readouterr().out
