@@ -1,11 +1,10 @@
 """torch.distributed."""
 
 import importlib
-import os as _os
-from enum import Enum
 
 from .aborting import reinit_process_group
 from .collectives import _broadcast_coalesced
+from .debug import set_debug_level, set_debug_level_from_env
 from .device_mesh import DeviceMesh, init_device_mesh
 from .distributed_c10d import *  # noqa: F403
 from .distributed_c10d import (
@@ -44,19 +43,6 @@ _LAZY = (
     "rpc",
     "pipelining",
 )
-
-
-class DebugLevel(Enum):
-    """The level of checks and logs, which TORCH_DISTRIBUTED_DEBUG selects."""
-
-    OFF = 0
-    INFO = 1
-    DETAIL = 2
-
-
-def get_debug_level() -> DebugLevel:
-    """The level in the environment."""
-    return DebugLevel[_os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()]
 
 
 class GradBucket:

@@ -109,11 +109,11 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
     return _done(pg._backend.allgather(tensor_list, tensor), async_op, group)
 
 
-def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
+def all_gather_single(output_tensor, input_tensor, group=None, async_op=False):
     """output_tensor = the tensors of all processes, concatenated or stacked along dimension 0."""
     _check_tensor(input_tensor, "input_tensor")
     _check_tensor(output_tensor, "output_tensor")
-    if not_in_group(group, "all_gather_into_tensor"):
+    if not_in_group(group, "all_gather_single"):
         return None
     pg = resolve(group)
     if output_tensor.numel() != input_tensor.numel() * pg.size():
@@ -121,6 +121,11 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
     if output_tensor.dtype != input_tensor.dtype:
         raise TypeError("output tensor must have the same type as input tensor")
     return _done(pg._backend.allgather_into(output_tensor, input_tensor), async_op, group)
+
+
+def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
+    """The older name of all_gather_single."""
+    return all_gather_single(output_tensor, input_tensor, group, async_op)
 
 
 _all_gather_base = all_gather_into_tensor
@@ -197,11 +202,11 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
     return _done(resolve(group)._backend.reduce_scatter(output, list(input_list), op), async_op, group)
 
 
-def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
+def reduce_scatter_single(output, input, op=ReduceOp.SUM, group=None, async_op=False):
     """output = this rank's part, along dimension 0, of the reduction of `input` over the group."""
     _check_tensor(output, "output")
     _check_tensor(input, "input")
-    if not_in_group(group, "reduce_scatter_tensor"):
+    if not_in_group(group, "reduce_scatter_single"):
         return None
     pg = resolve(group)
     if input.numel() != output.numel() * pg.size():
@@ -209,6 +214,11 @@ def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=F
     if output.dtype != input.dtype:
         raise TypeError("input tensor must have the same type as output tensor")
     return _done(pg._backend.reduce_scatter_into(output, input, op), async_op, group)
+
+
+def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
+    """The older name of reduce_scatter_single."""
+    return reduce_scatter_single(output, input, op, group, async_op)
 
 
 _reduce_scatter_base = reduce_scatter_tensor
@@ -263,13 +273,20 @@ def _numbers(sizes) -> list:
     return [int(size) for size in (sizes.tolist() if hasattr(sizes, "tolist") else sizes)]
 
 
-def barrier(group=None, async_op=False, device_ids=None):
-    """Waits for all processes of the group."""
+def barrier(group=None, async_op=False, device_ids=None, timeout=None):
+    """Waits for all processes of the group.
+
+    timeout: how long to wait, as a timedelta. By default it is the timeout of the group. On an NPU it has no effect, because HCCL
+    has one timeout for all operations. Raises DistBackendError after the timeout.
+    """
     if not_in_group(group, "barrier"):
         return None
     if device_ids is not None and not isinstance(device_ids, list):
         raise TypeError("Invalid function argument: device_ids type should be List[int]")
-    return _done(resolve(group)._backend.barrier(), async_op)
+    work = resolve(group)._backend.barrier()
+    if timeout is not None:
+        work.timeout = timeout
+    return _done(work, async_op)
 
 
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):

@@ -2,6 +2,7 @@
 
 import os
 import time
+from enum import Enum
 
 from . import watchdog
 from .errors import DistBackendError, DistStoreError
@@ -23,9 +24,48 @@ _CHECKED = (
 )
 
 
+class DebugLevel(Enum):
+    """How much torch.distributed checks. With DETAIL, the ranks compare each collective before they run it."""
+
+    OFF = 0
+    INFO = 1
+    DETAIL = 2
+
+
+_chosen: DebugLevel | None = None  # the level that the program has set
+
+
+def get_debug_level() -> DebugLevel:
+    """The level that the program has set, otherwise the one that TORCH_DISTRIBUTED_DEBUG names.
+
+    ValueError if the variable names no level.
+    """
+    return _level_of_environment() if _chosen is None else _chosen
+
+
+def set_debug_level(level: DebugLevel) -> None:
+    """Sets the level for groups that are created from now on. TypeError if it is not a DebugLevel."""
+    global _chosen
+    if not isinstance(level, DebugLevel):
+        raise TypeError(f"set_debug_level(): the level must be a DebugLevel, not {type(level).__name__}")
+    _chosen = level
+
+
+def set_debug_level_from_env() -> None:
+    """Sets the level that TORCH_DISTRIBUTED_DEBUG names now. ValueError if it names none."""
+    set_debug_level(_level_of_environment())
+
+
+def _level_of_environment() -> DebugLevel:
+    name = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
+    if name not in DebugLevel.__members__:
+        raise ValueError("The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL.")
+    return DebugLevel[name]
+
+
 def detail() -> bool:
     """True if collectives are compared between ranks before they run."""
-    return os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper() == "DETAIL"
+    return get_debug_level() is DebugLevel.DETAIL
 
 
 def monitored_barrier(pg, timeout=None, wait_all_ranks: bool = False) -> None:

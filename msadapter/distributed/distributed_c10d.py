@@ -12,6 +12,7 @@ from .collectives import (
     all_gather,
     all_gather_coalesced,
     all_gather_into_tensor,
+    all_gather_single,
     all_reduce,
     all_reduce_coalesced,
     all_to_all,
@@ -22,9 +23,11 @@ from .collectives import (
     monitored_barrier,
     reduce,
     reduce_scatter,
+    reduce_scatter_single,
     reduce_scatter_tensor,
     scatter,
 )
+from .debug import DebugLevel, get_debug_level
 from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError, QueueEmptyError
 from .objects import (
     _object_to_tensor,
@@ -49,7 +52,7 @@ from .process_group import (
 )
 from .process_group import default_group as _get_default_group
 from .process_group import world as _world
-from .reduce_op import ReduceOp, _make_nccl_premul_sum, reduce_op
+from .reduce_op import ReduceOp, _make_nccl_premul_sum, reduce_op, supports_complex
 from .setup import (
     destroy_process_group,
     get_backend,
@@ -85,6 +88,7 @@ from .work import Work, _Work
 
 __all__ = [
     "Backend",
+    "DebugLevel",
     "DistBackendError",
     "DistError",
     "DistNetworkError",
@@ -121,6 +125,7 @@ __all__ = [
     "all_gather_coalesced",
     "all_gather_into_tensor",
     "all_gather_object",
+    "all_gather_single",
     "all_reduce",
     "all_reduce_coalesced",
     "all_to_all",
@@ -136,6 +141,7 @@ __all__ = [
     "gather_object",
     "get_backend",
     "get_backend_config",
+    "get_debug_level",
     "get_default_backend_for_device",
     "get_global_rank",
     "get_group_rank",
@@ -166,6 +172,7 @@ __all__ = [
     "reduce",
     "reduce_op",
     "reduce_scatter",
+    "reduce_scatter_single",
     "reduce_scatter_tensor",
     "register_rendezvous_handler",
     "rendezvous",
@@ -174,6 +181,7 @@ __all__ = [
     "send",
     "send_object_list",
     "split_group",
+    "supports_complex",
 ]
 
 

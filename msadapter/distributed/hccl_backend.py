@@ -228,6 +228,11 @@ def create(rank, world_size, ranks, store, timeout, parent=None):
     if world_size == 1:
         return SingleProcess()
     if parent is not None:
+        if list(ranks) != sorted(ranks):
+            raise NotImplementedError(
+                f"torch.distributed.new_group: HCCL numbers the members of a group in ascending order of their ranks, so "
+                f"sort_ranks=False with the ranks {list(ranks)} is not supported (docs/coverage.md)"
+            )
         return HcclBackend(rank, ranks, _comm().new_group(list(ranks)), timeout)
     if rank == 0:  # MindSpore's ranks connect at a separate port
         with socket.socket() as probe:

@@ -52,6 +52,18 @@ def _make_nccl_premul_sum(factor) -> ReduceOp:
     return ReduceOp(_RedOpType.PREMUL_SUM, factor)
 
 
+def supports_complex(reduceOp: ReduceOp) -> bool:  # noqa: N803  PyTorch's name
+    """Whether a reduction is defined for complex numbers, which have no order and no bits."""
+    return reduceOp not in (
+        ReduceOp.MAX,
+        ReduceOp.MIN,
+        ReduceOp.PRODUCT,
+        ReduceOp.BAND,
+        ReduceOp.BOR,
+        ReduceOp.BXOR,
+    )
+
+
 class reduce_op:
     """The deprecated name for the values of ReduceOp."""
 

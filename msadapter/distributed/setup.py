@@ -215,8 +215,12 @@ def new_group(
     use_local_synchronization=False,
     group_desc=None,
     device_id=None,
+    sort_ranks=True,
 ):
     """Creates a group of some processes. Returns GroupMember.NON_GROUP_MEMBER if this process is not in it.
+
+    ranks: the global ranks of the members, by default those of all processes. The members are numbered in ascending order of their
+    global ranks, and with sort_ranks=False in the order of `ranks`, which must then be the same in all processes.
 
     All processes of the job must call this. With use_local_synchronization only the members of the group call it; another
     process that calls it gets None. pg_options is an Options object, whose timeout is used if `timeout` is not given. Its
@@ -226,7 +230,9 @@ def new_group(
     timeout = timeout or _timeout_of(pg_options, backend or everyone._backend_name)
     if use_local_synchronization and _backend_name(backend or everyone._backend_name) == "mpi":
         raise ValueError("MPI backend doesn't support use_local_synchronization=True")
-    ranks = sorted(range(everyone.size()) if ranks is None else ranks)
+    ranks = list(range(everyone.size()) if ranks is None else ranks)
+    if sort_ranks:
+        ranks.sort()
     if len(ranks) > everyone.size():
         raise ValueError(
             "the new group's world size should be less or equal to the world size set by init_process_group"
@@ -309,14 +315,17 @@ def new_subgroups_by_enumeration(
 def split_group(
     parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None, backend=None
 ):
-    """Splits `parent_pg` into groups given by lists of its ranks, and returns this process's group."""
+    """Splits `parent_pg` into groups given by lists of its ranks, and returns this process's group.
+
+    The members of a group are numbered in ascending order of their ranks in `parent_pg`.
+    """
     parent = parent_pg or default_group()
     if not split_ranks:
         raise ValueError("split_ranks cannot be None")
     own = None
     for part in split_ranks:
-        ranks = [parent._ranks[i] for i in part]
-        made = new_group(ranks, timeout, backend, pg_options, group_desc=group_desc)
+        ranks = [parent._ranks[i] for i in sorted(part)]
+        made = new_group(ranks, timeout, backend, pg_options, group_desc=group_desc, sort_ranks=False)
         own = made if made is not GroupMember.NON_GROUP_MEMBER else own
     return own
 

@@ -87,7 +87,7 @@ def late(work, waited: float) -> DistBackendError:
     backend = work.backend
     head = (
         f"[Rank {watch.rank}] Watchdog caught collective operation timeout: WorkMPI({work.describe()}, "
-        f"Timeout(ms)={int(seconds(backend.timeout) * 1000)}) ran for {int(waited * 1000)} milliseconds before "
+        f"Timeout(ms)={int(seconds(work.timeout or backend.timeout) * 1000)}) ran for {int(waited * 1000)} milliseconds before "
         f"timing out. Process group {backend.name!r} of ranks {backend.ranks}."
     )
     if watch.store is None:

@@ -12,6 +12,8 @@ from .errors import DistBackendError
 class Work:
     """A started operation. `result` are its output tensors, and `finish` is called once, at the first wait."""
 
+    timeout = None  # of this operation alone, if it is not that of its group
+
     def __init__(self, result=None, finish=None, source=-1):
         self._result = list(result or [])
         self._finish = finish
@@ -195,7 +197,7 @@ class MpiWork(Work):
             finish()
 
     def _patiently(self, timeout):
-        patience = watchdog.seconds(timeout or self.backend.timeout)
+        patience = watchdog.seconds(timeout or self.timeout or self.backend.timeout)
         begin, pause, looked = time.monotonic(), 0.00002, 1.0
         while not self.poll():
             waited = time.monotonic() - begin

@@ -106,6 +106,26 @@ def test_members_and_names(job):
             dist.new_group(wrong)
 
 
+def test_the_order_of_the_members(job):
+    job()
+    for options in ({}, {"sort_ranks": True}):
+        assert dist.get_process_group_ranks(dist.new_group([3, 1, 0], **options)) == [0, 1, 3]
+    given = [3, 1, 0]
+    group = dist.new_group(given, sort_ranks=False)
+    assert group._backend.ranks == dist.get_process_group_ranks(group) == given == [3, 1, 0]
+    assert (group._backend.rank, dist.get_rank(group), dist.get_global_rank(group, 0)) == (1, 1, 3)
+    assert dist.get_group_rank(group, 0) == 2
+    names = [
+        dist.new_group(r, use_local_synchronization=True, sort_ranks=False).group_name
+        for r in ([1, 2], [2, 1])
+    ]
+    assert names[0] != names[1]
+    # The parts of a group list its ranks, and have their order in it.
+    part = dist.split_group(group, [[2, 1]])
+    assert dist.get_process_group_ranks(part) == [1, 0] and part._backend.rank == 0
+    assert given == [3, 1, 0]
+
+
 def test_subgroups(job):
     job()
     own, groups = dist.new_subgroups(2, group_desc="pair")

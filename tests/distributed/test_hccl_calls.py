@@ -146,6 +146,10 @@ def test_groups_are_created(calls, monkeypatch):
     assert isinstance(hccl_backend.create(0, 1, [0], store, None), SingleProcess)
     part = hccl_backend.create(1, 2, (4, 6), store, None, parent=object())
     assert calls[-1][0] == "new_group" and list(calls[-1][1].values()) == [[4, 6]] and part.ranks == [4, 6]
+    with pytest.raises(
+        NotImplementedError, match=r"torch.distributed.new_group: .* ranks \[6, 4\] is not supp"
+    ):
+        hccl_backend.create(0, 2, (6, 4), store, None, parent=object())  # MindSpore would sort them
     whole = hccl_backend.create(0, 2, [0, 1], store, "timeout")
     address = store.get("hccl").decode()
     assert address.startswith("tcp://") and int(address.rpartition(":")[2]) > 0

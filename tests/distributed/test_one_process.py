@@ -13,7 +13,7 @@ import msadapter as torch
 import msadapter.distributed as dist
 import msadapter.distributed.checkpoint as dcp
 from msadapter import nn
-from msadapter.distributed import distributed_c10d, setup, work
+from msadapter.distributed import debug, distributed_c10d, setup, work
 from msadapter.distributed.checkpoint import (
     _nested_dict,
     _traverse,
@@ -63,10 +63,38 @@ def test_what_is_available(monkeypatch):
     assert dist.get_debug_level().name == "DETAIL"
     monkeypatch.delenv("TORCH_DISTRIBUTED_DEBUG")
     assert dist.get_debug_level().name == "OFF"
+    monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "everything")
+    for function in (dist.get_debug_level, dist.set_debug_level_from_env):
+        with pytest.raises(
+            ValueError, match="The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL."
+        ):
+            function()
     monkeypatch.delenv("TORCH_DIST_INIT_BARRIER", raising=False)
     assert distributed_c10d._is_barrier_after_init() == 0
     monkeypatch.setenv("TORCH_DIST_INIT_BARRIER", "1")
     assert distributed_c10d._is_barrier_after_init() == 1
+
+
+def test_the_level_of_checks_that_a_program_sets(monkeypatch):
+    monkeypatch.setattr(debug, "_chosen", None)
+    monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "INFO")
+    assert not debug.detail()
+    dist.set_debug_level(dist.DebugLevel.DETAIL)
+    assert dist.get_debug_level() is dist.DebugLevel.DETAIL and debug.detail()
+    with pytest.raises(TypeError, match="must be a DebugLevel, not str"):
+        dist.set_debug_level("OFF")
+    assert debug.detail()
+    dist.set_debug_level_from_env()
+    monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "DETAIL")
+    assert dist.get_debug_level() is dist.DebugLevel.INFO and not debug.detail()
+    assert [level.value for level in dist.DebugLevel] == [0, 1, 2]
+
+
+def test_reductions_of_complex_numbers():
+    ops = dist.ReduceOp
+    found = {op: dist.supports_complex(getattr(ops, op)) for op in ops.RedOpType.__members__}
+    wanted = {"SUM": True, "AVG": True, "PREMUL_SUM": True, "UNUSED": True}
+    assert found == dict.fromkeys(ops.RedOpType.__members__, False) | wanted
 
 
 def test_groups_of_the_job(world):

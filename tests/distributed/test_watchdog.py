@@ -59,7 +59,11 @@ def position(text, ended=True):
 
 def work(group, sequence=3, message=False):
     return SimpleNamespace(
-        backend=group, sequence=sequence, message=message, describe=lambda: "ALLREDUCE(SeqNum=3)"
+        backend=group,
+        sequence=sequence,
+        message=message,
+        timeout=None,
+        describe=lambda: "ALLREDUCE(SeqNum=3)",
     )
 
 
@@ -112,6 +116,9 @@ def test_errors_of_late_operations(watch):
         "for 2500 milliseconds before timing out. Process group 'g' of ranks [4, 6, 9]."
     )
     assert str(error) == head
+    patient = work(group)
+    patient.timeout = timedelta(seconds=9)  # its own timeout is the one that is told
+    assert "Timeout(ms)=9000" in str(watchdog.late(patient, 2.5))
     watch.store = object()
 
     def gone(ranks):

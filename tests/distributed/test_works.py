@@ -111,11 +111,15 @@ def test_pauses_grow_up_to_a_limit(clock):
     assert len(clock.pauses) + clock.yields + 50 + 1 == request.tests
 
 
-@pytest.mark.parametrize("timeout, patience, looks", [(None, 5.0, 4), (2.5, 2.5, 2)])
-def test_patience_ends(clock, monkeypatch, timeout, patience, looks):
+@pytest.mark.parametrize(
+    "timeout, own, patience, looks",
+    [(None, None, 5.0, 4), (2.5, None, 2.5, 2), (None, 2.5, 2.5, 2), (2.5, 9.0, 2.5, 2)],
+)
+def test_patience_ends(clock, monkeypatch, timeout, own, patience, looks):
     monkeypatch.setattr(watchdog.watch, "store", None)
     backend = Backend()
     operation = made(Request(NEVER), backend=backend, comparison=Comparison())
+    operation.timeout = own
     with pytest.raises(DistBackendError, match=r"ALLREDUCE\(SeqNum=8, \[2, 3\] torch.float32\)") as caught:
         operation.wait(timeout)
     waited = clock.now - 100.0

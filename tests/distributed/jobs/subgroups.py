@@ -1,6 +1,7 @@
 """Groups that are not all ranks, given in any order, and what averages over them divide by. Needs four ranks."""
 
 import gc
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -445,6 +446,44 @@ def check_methods_of_groups(rank, size):
         group.send([mine(rank)], other, 4), group.recv([received], other, 4).wait()
         del kept
         gc.collect()
+
+
+def check_members_in_the_given_order(rank, size):
+    ranks = [2, 0, 3]
+    group = dist.new_group(ranks, sort_ranks=False)
+    turned = dist.new_group([3, 2, 1, 0], sort_ranks=False)
+    everyone = torch.zeros(4)
+    dist.all_gather_single(everyone, torch.full((1,), float(rank)), group=turned)
+    assert everyone.tolist() == [3, 2, 1, 0] and dist.get_rank(turned) == 3 - rank
+    if rank not in ranks:
+        return
+    place = ranks.index(rank)
+    assert dist.get_rank(group) == place and dist.get_process_group_ranks(group) == ranks
+    parts = [torch.zeros(2) for _ in ranks]
+    dist.all_gather(parts, torch.full((2,), float(rank)), group=group)
+    assert [part[0].item() for part in parts] == ranks
+    x = torch.full((2,), float(rank))
+    dist.broadcast(x, 3, group=group)
+    assert x.tolist() == [3, 3]
+    dist.scatter(x, [torch.full((2,), 10.0 * r) for r in ranks] if rank == 2 else None, 2, group=group)
+    assert x.tolist() == [10 * rank] * 2
+    own = torch.zeros(1)
+    dist.reduce_scatter_single(own, torch.tensor([1.0, 2.0, 3.0]), group=group)
+    assert own.item() == 3 * (place + 1)
+    sent, received = torch.full((1,), float(rank)), torch.zeros(1)
+    work = dist.isend(sent, group=group, group_dst=(place + 1) % 3)
+    dist.recv(received, group=group, group_src=(place - 1) % 3)
+    work.wait()
+    assert received.item() == ranks[place - 1]
+
+
+def check_a_barrier_with_a_timeout_of_its_own(rank, size):
+    group = dist.new_group(list(range(size)))  # a group of its own, because it cannot be used afterwards
+    dist.barrier(group, timeout=timedelta(seconds=60))
+    if rank == 0:
+        work = dist.barrier(group, async_op=True, timeout=timedelta(seconds=1))
+        raises(dist.DistBackendError, "Timeout(ms)=1000", work.wait)
+    dist.barrier()
 
 
 def check_groups_from_groups(rank, size):
