@@ -274,6 +274,12 @@ def _spec(
     }
 
 
+# The operators that Python has as augmented assignments (`x += y` calls `__iadd__`).
+_AUGMENTED = frozenset(
+    ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift"]
+)
+
+
 def _publish(declaration: Declaration) -> None:
     schema = declaration.schema
     for dotted in (schema.name, *declaration.aliases):
@@ -297,7 +303,7 @@ def _publish(declaration: Declaration) -> None:
     if declaration.dunder:
         name = declaration.dunder.strip("_")
         _put("Tensor", f"__{name}__", declaration.method or declaration.function, declaration)
-        if declaration.inplace is not None:
+        if declaration.inplace is not None and name in _AUGMENTED:
             _put("Tensor", f"__i{name}__", declaration.inplace, declaration)
 
 

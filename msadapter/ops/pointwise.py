@@ -308,15 +308,14 @@ def _sigmoid_backward(grad, output):
 
 
 # ---- rounding
-unary("ceil", "Ceil", zero_grad, promote=None, dunder="__ceil__", keeps_zeros=True, foreach=True)
-unary("floor", "Floor", zero_grad, promote=None, dunder="__floor__", keeps_zeros=True, foreach=True)
+unary("ceil", "Ceil", zero_grad, promote=None, keeps_zeros=True, foreach=True)
+unary("floor", "Floor", zero_grad, promote=None, keeps_zeros=True, foreach=True)
 unary(
     "trunc",
     "Trunc",
     zero_grad,
     promote=None,
     aliases=("fix",),
-    dunder="__trunc__",
     keeps_zeros=True,
     foreach=True,
 )

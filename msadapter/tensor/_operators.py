@@ -79,9 +79,6 @@ def install(cls) -> None:
         function = have(torch_name)
         if function is not None:
             setattr(cls, f"__{name}__", _guarded(function, cls))
-            inplace = have(torch_name + "_")
-            if inplace is not None and name not in ("eq", "ne", "lt", "le", "gt", "ge", "matmul"):
-                setattr(cls, f"__i{name}__", inplace)
     cls.__rmatmul__ = lambda self, other: t.matmul(_as_tensor_like(other, self), self)
     cls.__radd__ = _guarded(t.add, cls)
     cls.__rmul__ = _guarded(t.mul, cls)
@@ -102,7 +99,8 @@ def install(cls) -> None:
     cls.__pos__ = lambda self: t.positive(self)
     cls.__abs__ = lambda self: t.abs(self)
     cls.__invert__ = _invert
-    cls.__div__ = cls.__truediv__
+    cls.__div__, cls.__idiv__ = cls.__truediv__, cls.__itruediv__
+    cls.__long__, cls.__nonzero__ = cls.__int__, cls.__bool__
     cls.__ipow__ = lambda self, other: t.pow_(self, other)
     for short, full in ALIASES.items():
         if short not in ("cfloat", "cdouble"):
