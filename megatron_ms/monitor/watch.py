@@ -460,7 +460,8 @@ class Watch:
 
     def _write(self, gathered: list[dict[str, Any]], optimizer: Any, arguments: Any) -> None:
         record = self._record(gathered, optimizer, arguments)
-        lines = self.stragglers.add([one["seconds"] for one in record["ranks"]])
+        own, lasted = [one["seconds"] for one in record["ranks"]], record["seconds"] * record["steps"]
+        lines = self.stragglers.add(own, lasted)
         for text in lines:
             print(text, flush=True)
             events.append(self.settings.folder, "straggler", text, iteration=self.iteration)

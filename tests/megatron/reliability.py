@@ -95,8 +95,8 @@ QUIET = 600  # steps in which no rank may be named as straggler
 def slow(suite: Suite) -> Row:
     """A rank that works exactly as long again in each step."""
     places = ["forward", "all-reduce", "optimizer"]
-    words = ("train.iterations=24", *LARGER)
-    run = suite.run("slow", *words, place=places, what="double", iteration=3, steps=22, times=99)
+    words = ("train.iterations=80", *LARGER)
+    run = suite.run("slow", *words, place=places, what="double", iteration=3, steps=78, times=99)
     named = run.told("straggler")
     must(run.code == 0 and len(named) == 1, f"{named} {run.output[-2000:]}")
     found = re.match(r"straggler: rank 1 works ([\d.]+) times as long as the others", named[0])

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import random
+import statistics
+from pathlib import Path
 
 import pytest
 
-from megatron_ms.monitor import events, goodput, outputs, past
+from megatron_ms.monitor import events, goodput, outputs, past, stragglers
 from megatron_ms.monitor.health import Skips, Spikes
 from megatron_ms.monitor.stragglers import Stragglers
 from megatron_ms.monitor.waiting import Waiting
@@ -93,18 +96,58 @@ def test_an_attempt_goes_on_counting_and_judging(tmp_path) -> None:
 
 
 def test_a_straggler_is_named_once_until_it_has_kept_up() -> None:
-    found = Stragglers(1.5, 5)
-    said = [found.add([1.0, 1.1, 2.2, 0.9]) for _ in range(7)]
+    found = Stragglers(1.5, 5, 0.0)
+    said = [found.add([1.0, 1.1, 2.2, 0.9], 2.2) for _ in range(7)]
     assert [len(lines) for lines in said] == [0, 0, 0, 0, 1, 0, 0]
     text = "straggler: rank 2 works 2.2 times as long as the others (2.200 s of a step, they 1.000 s)"
     assert said[4] == [text]
-    assert [found.add([1.0, 1.0, 1.0, 1.0]) for _ in range(5)] == [[]] * 5
-    assert sum(len(found.add([1.0, 1.0, 9.0, 1.0])) for _ in range(5)) == 1
+    assert [found.add([1.0, 1.0, 1.0, 1.0], 1.0) for _ in range(5)] == [[]] * 5
+    assert sum(len(found.add([1.0, 1.0, 9.0, 1.0], 9.0)) for _ in range(5)) == 1
 
 
 def test_slow_steps_now_and_then_name_nobody() -> None:
-    found = Stragglers(1.5, 5)
-    assert not any(found.add([1.0, 30.0 if number % 2 else 1.0]) for number in range(20))
+    found = Stragglers(1.5, 4, 0.0)
+    assert not any(found.add([1.0, 30.0 if number % 2 else 1.0], 30.0) for number in range(20))
+
+
+def test_short_steps_are_judged_when_they_have_taken_long_enough() -> None:
+    """Steps of 25 ms, and a measured line for every fourth: 20 s are 200 lines."""
+    found = Stragglers(1.5)
+    said = [found.add([0.025, 0.050], 0.1) for _ in range(210)]
+    assert [number for number, lines in enumerate(said) if lines] == [199]
+
+
+def test_each_rank_is_compared_with_the_median_of_the_others() -> None:
+    drawn = random.Random(17)
+    for count in range(2, 9):
+        own = [drawn.choice([1.0, 2.0, drawn.random()]) for _ in range(count)]
+        expected = [statistics.median(own[:rank] + own[rank + 1 :]) for rank in range(count)]
+        assert stragglers._others(own) == expected
+
+
+@pytest.fixture(scope="module")
+def quiet() -> list[tuple[list[float], float]]:
+    """The steps of a run without a fault on a busy machine: own times of two ranks, and of the step."""
+    rows = (Path(__file__).with_name("quiet_run.tsv")).read_text().splitlines()
+    values = [[float(value) / 1e3 for value in row.split("\t")] for row in rows if not row.startswith("#")]
+    return [(own, seconds) for *own, seconds in values]
+
+
+def test_nobody_is_named_on_a_busy_machine(quiet) -> None:
+    found = Stragglers(1.5)
+    assert not any(found.add(own, seconds) for own, seconds in quiet)
+    short = Stragglers(1.5, 10, 0.0)  # without a least time
+    assert any(short.add(own, seconds) for own, seconds in quiet)
+
+
+@pytest.mark.parametrize("slow", [0, 1])
+def test_a_rank_twice_as_slow_is_named_on_a_busy_machine(quiet, slow) -> None:
+    found = Stragglers(1.5)
+    said = []
+    for own, seconds in quiet:
+        late = [time * (2 if rank == slow else 1) for rank, time in enumerate(own)]
+        said += found.add(late, seconds + own[slow])
+    assert len(said) == 1 and said[0].startswith(f"straggler: rank {slow} works ")
 
 
 def test_waiting_counts_nested_calls_once() -> None:
