@@ -456,14 +456,14 @@ def masked_scatter(self, mask, source):
 op("_nonzero(Tensor self) -> Tensor", ms="NonZero", forms="f", whole=True)
 
 
-@op("_nonzero_tuple(Tensor self) -> Tensor", forms="f", whole=True)
+@op("_nonzero_tuple(Tensor self) -> Tensor[]", forms="f", whole=True)
 def _nonzero_tuple(self):
     out = raw.NonZeroExt(self)
     return tuple(out) if isinstance(out, (tuple, list)) else (out,)
 
 
 @composite(
-    "nonzero(Tensor self, *, bool as_tuple=False) -> Tensor",
+    "nonzero(Tensor self, *, bool as_tuple=False) -> any",
     forms="fmo",
     copied_to_out=True,
 )

@@ -176,7 +176,7 @@ def _checked_shapes(query, key, value, embed_dim_to_check, num_heads, separate):
     "bool need_weights=True, Tensor? attn_mask=None, bool use_separate_proj_weight=False, "
     "Tensor? q_proj_weight=None, Tensor? k_proj_weight=None, Tensor? v_proj_weight=None, "
     "Tensor? static_k=None, Tensor? static_v=None, bool average_attn_weights=True, "
-    "bool is_causal=False) -> Tensor",
+    "bool is_causal=False) -> (Tensor, any)",
     forms="f",
     random="other",
 )

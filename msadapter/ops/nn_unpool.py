@@ -16,7 +16,7 @@ from ._sizes import _pair, _single, _triple
 
 @composite(
     "nn.functional.adaptive_max_pool1d_with_indices(Tensor input, any output_size, "
-    "any return_indices=False) -> Tensor",
+    "any return_indices=False) -> (Tensor, Tensor)",
     forms="f",
 )
 def adaptive_max_pool1d_with_indices(input, output_size, return_indices):
@@ -26,7 +26,7 @@ def adaptive_max_pool1d_with_indices(input, output_size, return_indices):
 
 @composite(
     "nn.functional.adaptive_max_pool2d_with_indices(Tensor input, any output_size, "
-    "any return_indices=False) -> Tensor",
+    "any return_indices=False) -> (Tensor, Tensor)",
     forms="f",
 )
 def adaptive_max_pool2d_with_indices(input, output_size, return_indices):
@@ -36,7 +36,7 @@ def adaptive_max_pool2d_with_indices(input, output_size, return_indices):
 
 @composite(
     "nn.functional.adaptive_max_pool3d_with_indices(Tensor input, any output_size, "
-    "any return_indices=False) -> Tensor",
+    "any return_indices=False) -> (Tensor, Tensor)",
     forms="f",
 )
 def adaptive_max_pool3d_with_indices(input, output_size, return_indices):
@@ -46,7 +46,7 @@ def adaptive_max_pool3d_with_indices(input, output_size, return_indices):
 
 @composite(
     "nn.functional.max_pool1d_with_indices(Tensor input, any kernel_size, any stride=None, "
-    "any padding=0, any dilation=1, bool ceil_mode=False, any return_indices=False) -> Tensor",
+    "any padding=0, any dilation=1, bool ceil_mode=False, any return_indices=False) -> (Tensor, Tensor)",
     forms="f",
     short=False,
 )
@@ -59,7 +59,7 @@ def max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_
 
 @composite(
     "nn.functional.max_pool2d_with_indices(Tensor input, any kernel_size, any stride=None, "
-    "any padding=0, any dilation=1, bool ceil_mode=False, any return_indices=False) -> Tensor",
+    "any padding=0, any dilation=1, bool ceil_mode=False, any return_indices=False) -> (Tensor, Tensor)",
     forms="f",
     short=False,
 )
@@ -72,7 +72,7 @@ def max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_
 
 @composite(
     "nn.functional.max_pool3d_with_indices(Tensor input, any kernel_size, any stride=None, "
-    "any padding=0, any dilation=1, bool ceil_mode=False, any return_indices=False) -> Tensor",
+    "any padding=0, any dilation=1, bool ceil_mode=False, any return_indices=False) -> (Tensor, Tensor)",
     forms="f",
     short=False,
 )
@@ -305,7 +305,7 @@ def _fractional(expand, name, input, kernel_size, output_size, output_ratio, sam
 @composite(
     "nn.functional.fractional_max_pool2d_with_indices(Tensor input, any kernel_size, "
     "any output_size=None, any output_ratio=None, any return_indices=False, "
-    "Tensor? _random_samples=None) -> Tensor",
+    "Tensor? _random_samples=None) -> (Tensor, Tensor)",
     forms="f",
     autocast={"cpu": "float32"},
     random="other",
@@ -322,7 +322,7 @@ def fractional_max_pool2d_with_indices(
 @composite(
     "nn.functional.fractional_max_pool3d_with_indices(Tensor input, any kernel_size, "
     "any output_size=None, any output_ratio=None, any return_indices=False, "
-    "Tensor? _random_samples=None) -> Tensor",
+    "Tensor? _random_samples=None) -> (Tensor, Tensor)",
     forms="f",
     autocast={"cpu": "float32"},
     random="other",
@@ -338,7 +338,7 @@ def fractional_max_pool3d_with_indices(
 
 @composite(
     "nn.functional.fractional_max_pool2d(Tensor input, any kernel_size, any output_size=None, "
-    "any output_ratio=None, any return_indices=False, Tensor? _random_samples=None) -> Tensor",
+    "any output_ratio=None, any return_indices=False, Tensor? _random_samples=None) -> any",
     forms="f",
     autocast={"cpu": "float32"},
     random="other",
@@ -353,7 +353,7 @@ def fractional_max_pool2d(input, kernel_size, output_size, output_ratio, return_
 
 @composite(
     "nn.functional.fractional_max_pool3d(Tensor input, any kernel_size, any output_size=None, "
-    "any output_ratio=None, any return_indices=False, Tensor? _random_samples=None) -> Tensor",
+    "any output_ratio=None, any return_indices=False, Tensor? _random_samples=None) -> any",
     forms="f",
     autocast={"cpu": "float32"},
     random="other",

@@ -334,9 +334,9 @@ _copies(
     "slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
     "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
     "unfold(Tensor self, int dimension, int size, int step) -> Tensor",
-    "unbind(Tensor self, int dim=0) -> Tensor",
-    "split(Tensor self, any split_size, int dim=0) -> Tensor",
-    "split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor",
+    "unbind(Tensor self, int dim=0) -> Tensor[]",
+    "split(Tensor self, any split_size, int dim=0) -> Tensor[]",
+    "split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]",
 )
 
 

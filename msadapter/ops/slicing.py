@@ -360,7 +360,7 @@ def _consecutive(self, sizes, dim):
 
 for _name in ("_split", "_split_with_sizes"):  # the two operators differ only in the name of their graph node
     op(
-        f"{_name}(Tensor self, int[] sizes, int dim) -> Tensor",
+        f"{_name}(Tensor self, int[] sizes, int dim) -> Tensor[]",
         forms="f",
         view=True,
         grad={"self": lambda gs, self, sizes, dim: _parts_back(gs, self.shape, dim, sizes)},
@@ -375,7 +375,7 @@ def _split(x, sizes, dim, split=None):
 
 
 @composite(
-    "split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor",
+    "split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]",
     forms="fm",
     aliases=("unsafe_split_with_sizes",),
 )
@@ -397,7 +397,7 @@ def split_with_sizes(self, split_sizes, dim):
 
 
 @composite(
-    "split(Tensor self, any split_size_or_sections, int dim=0) -> Tensor",
+    "split(Tensor self, any split_size_or_sections, int dim=0) -> Tensor[]",
     forms="fm",
     aliases=("unsafe_split",),
     along="dim",
@@ -422,7 +422,7 @@ def split(self, split_size_or_sections, dim):
 
 
 @composite(
-    "chunk(Tensor self, int chunks, int dim=0) -> Tensor",
+    "chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
     forms="fm",
     aliases=("unsafe_chunk",),
     along="dim",
@@ -441,7 +441,7 @@ def chunk(self, chunks, dim):
 
 
 @composite(
-    "tensor_split(Tensor self, any indices_or_sections=None, int dim=0, *, any sections=None, any indices=None) -> Tensor",
+    "tensor_split(Tensor self, any indices_or_sections=None, int dim=0, *, any sections=None, any indices=None) -> Tensor[]",
     forms="fm",
     along="dim",
 )
@@ -500,7 +500,7 @@ def _axis_split(name, least, dim_of):
 
     body.__doc__ = f"`tensor_split` as numpy's {name}."
     composite(
-        f"{name}(Tensor self, any indices_or_sections=None, *, any sections=None, any indices=None) -> Tensor",
+        f"{name}(Tensor self, any indices_or_sections=None, *, any sections=None, any indices=None) -> Tensor[]",
         forms="fm",
     )(body)
 
@@ -517,7 +517,7 @@ def _unbind_back(gs, self, dim):
 
 
 @op(
-    "_unbind(Tensor self, int dim=0) -> Tensor",
+    "_unbind(Tensor self, int dim=0) -> Tensor[]",
     forms="f",
     view=True,
     grad={"self": _unbind_back},
@@ -531,7 +531,7 @@ def _unbind(self, dim):
 
 
 @composite(
-    "unbind(Tensor self, int dim=0) -> Tensor",
+    "unbind(Tensor self, int dim=0) -> Tensor[]",
     forms="fm",
     along="dim",
 )

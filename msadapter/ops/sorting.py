@@ -544,7 +544,7 @@ def unique_dim(self, dim, sorted, return_inverse, return_counts):
 
 
 @composite(
-    "unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor",
+    "unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> any",
     forms="fm",
 )
 def unique(self, sorted, return_inverse, return_counts, dim):
@@ -569,7 +569,7 @@ op(
 
 
 @composite(
-    "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor",
+    "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> any",
     forms="fm",
 )
 def unique_consecutive(self, return_inverse, return_counts, dim):

@@ -1,0 +1,11 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+from torch.amp import autocast_mode as autocast_mode
+from torch.amp import grad_scaler as grad_scaler
+from torch.amp.autocast_mode import autocast as autocast
+from torch.amp.autocast_mode import custom_bwd as custom_bwd
+from torch.amp.autocast_mode import custom_fwd as custom_fwd
+from torch.amp.autocast_mode import is_autocast_available as is_autocast_available
+from torch.amp.grad_scaler import GradScaler as GradScaler
+

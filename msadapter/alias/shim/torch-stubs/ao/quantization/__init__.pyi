@@ -1,0 +1,9 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+from torch.ao.quantization import quantize as quantize
+from torch.ao.quantization import stubs as stubs
+from torch.ao.quantization.quantize import quantize_dynamic as quantize_dynamic
+from torch.ao.quantization.stubs import DeQuantStub as DeQuantStub
+from torch.ao.quantization.stubs import QuantStub as QuantStub
+

@@ -1,0 +1,13 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+from torch.nn.modules.module import Module as _base_Module
+
+class DeQuantStub(_base_Module):
+    qconfig: _Any
+    def __init__(self, qconfig=...) -> None: ...
+    def forward(self, x) -> _Any: ...
+class QuantStub(_base_Module):
+    qconfig: _Any
+    def __init__(self, qconfig=...) -> None: ...
+    def forward(self, x) -> _Any: ...

@@ -1,0 +1,33 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+from torch.autograd.profiler import EventList as EventList
+from torch.autograd.profiler import FunctionEvent as FunctionEvent
+from torch.profiler import DeviceType as DeviceType
+
+class FunctionEventAvg:
+    SUMS: _Any
+    cpu_time: _Any
+    cuda_time_total: _Any
+    device_memory_usage: _Any
+    device_time_total: _Any
+    device_type: _Any
+    input_shapes: _Any
+    key: _Any
+    self_cuda_time_total: _Any
+    self_device_memory_usage: _Any
+    self_device_time_total: _Any
+    stack: _Any
+    def __iadd__(self, event) -> _Any: ...
+    def __init__(self, key=...) -> None: ...
+    def __repr__(self) -> _Any: ...
+    def add(self, event) -> _Any: ...
+class Interval:
+    end: _Any
+    start: _Any
+    def __init__(self, start: _float, end: _float) -> None: ...
+    def elapsed_us(self) -> _float: ...
+def chrome_events(events) -> _Any: ...
+def flops_of(name: _str, shapes) -> _int: ...
+def tree(records) -> _Any: ...
+def write_trace(path, events, metadata) -> None: ...

@@ -1,0 +1,19 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+
+allow_tf32: _builtins.bool
+benchmark: _builtins.bool
+benchmark_limit: _builtins.int
+class conv:
+    fp32_precision: _Any
+deterministic: _builtins.bool
+enabled: _builtins.bool
+def flags(**values) -> _Any: ...
+def is_acceptable(tensor) -> _bool: ...
+def is_available() -> _bool: ...
+def make_flags(module_globals, names) -> _Any: ...
+class rnn:
+    fp32_precision: _Any
+def set_flags(_enabled=..., _benchmark=..., _benchmark_limit=..., _deterministic=..., _allow_tf32=...) -> _Any: ...
+def version() -> _Any: ...

@@ -1,0 +1,6 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+
+def dcp_to_torch_save(dcp_checkpoint_dir, torch_save_path) -> None: ...
+def torch_save_to_dcp(torch_save_path, dcp_checkpoint_dir) -> None: ...

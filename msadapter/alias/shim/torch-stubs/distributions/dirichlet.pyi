@@ -1,0 +1,17 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+from torch.distributions.exp_family import ExponentialFamily as _base_ExponentialFamily
+
+class Dirichlet(_base_ExponentialFamily):
+    arg_constraints: _Any
+    concentration: _Any
+    has_rsample: _Any
+    mean: _Any
+    mode: _Any
+    support: _Any
+    variance: _Any
+    def __init__(self, concentration, validate_args=...) -> None: ...
+    def entropy(self) -> _Any: ...
+    def log_prob(self, value) -> _Any: ...
+    def rsample(self, sample_shape=...) -> _Any: ...

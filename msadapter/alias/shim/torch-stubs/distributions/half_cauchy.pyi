@@ -1,0 +1,19 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+from torch.distributions.transformed_distribution import TransformedDistribution as _base_TransformedDistribution
+
+class HalfCauchy(_base_TransformedDistribution):
+    arg_constraints: _Any
+    has_rsample: _Any
+    mean: _Any
+    mode: _Any
+    scale: _Any
+    support: _Any
+    variance: _Any
+    def __init__(self, scale, validate_args=...) -> None: ...
+    def cdf(self, value) -> _Any: ...
+    def entropy(self) -> _Any: ...
+    def expand(self, batch_shape, _instance=...) -> _Any: ...
+    def icdf(self, prob) -> _Any: ...
+    def log_prob(self, value) -> _Any: ...

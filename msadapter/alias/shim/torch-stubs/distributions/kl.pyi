@@ -1,0 +1,6 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+
+def kl_divergence(p, q) -> _Any: ...
+def register_kl(type_p, type_q) -> _Any: ...

@@ -1,0 +1,17 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+from torch.distributions.distribution import Distribution as _base_Distribution
+
+class VonMises(_base_Distribution):
+    arg_constraints: _Any
+    concentration: _Any
+    has_rsample: _Any
+    loc: _Any
+    mean: _Any
+    mode: _Any
+    support: _Any
+    variance: _Any
+    def __init__(self, loc, concentration, validate_args=...) -> None: ...
+    def log_prob(self, value) -> _Any: ...
+    def sample(self, sample_shape=...) -> _Any: ...

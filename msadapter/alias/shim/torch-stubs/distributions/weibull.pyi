@@ -1,0 +1,17 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+from torch.distributions.transformed_distribution import TransformedDistribution as _base_TransformedDistribution
+
+class Weibull(_base_TransformedDistribution):
+    arg_constraints: _Any
+    concentration: _Any
+    concentration_reciprocal: _Any
+    mean: _Any
+    mode: _Any
+    scale: _Any
+    support: _Any
+    variance: _Any
+    def __init__(self, scale, concentration, validate_args=...) -> None: ...
+    def entropy(self) -> _Any: ...
+    def expand(self, batch_shape, _instance=...) -> _Any: ...

@@ -1,0 +1,13 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+from typing import NamedTuple as _NamedTuple
+
+class PassBase:
+    def __call__(self, graph_module) -> _Any: ...
+    def call(self, graph_module) -> _Any: ...
+    def ensures(self, graph_module) -> None: ...
+    def requires(self, graph_module) -> None: ...
+class PassResult(_NamedTuple):
+    graph_module: _Any
+    modified: _Any

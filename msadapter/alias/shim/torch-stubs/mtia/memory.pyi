@@ -1,0 +1,49 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+from torch.mps import absent as absent
+from torch.mtia import MTIAGraph as MTIAGraph
+from torch.mtia import attach_out_of_memory_observer as attach_out_of_memory_observer
+from torch.mtia import current_device as current_device
+from torch.mtia import current_stream as current_stream
+from torch.mtia import default_stream as default_stream
+from torch.mtia import device as device
+from torch.mtia import device_count as device_count
+from torch.mtia import empty_cache as empty_cache
+from torch.mtia import get_arch_list as get_arch_list
+from torch.mtia import get_device_capability as get_device_capability
+from torch.mtia import get_device_properties as get_device_properties
+from torch.mtia import get_gencode_flags as get_gencode_flags
+from torch.mtia import get_rng_state as get_rng_state
+from torch.mtia import get_rng_state_all as get_rng_state_all
+from torch.mtia import graph as graph
+from torch.mtia import graph_pool_handle as graph_pool_handle
+from torch.mtia import init as init
+from torch.mtia import initial_seed as initial_seed
+from torch.mtia import is_available as is_available
+from torch.mtia import is_bf16_supported as is_bf16_supported
+from torch.mtia import is_current_stream_capturing as is_current_stream_capturing
+from torch.mtia import is_initialized as is_initialized
+from torch.mtia import is_tf32_supported as is_tf32_supported
+from torch.mtia import manual_seed as manual_seed
+from torch.mtia import manual_seed_all as manual_seed_all
+from torch.mtia import max_memory_allocated as max_memory_allocated
+from torch.mtia import max_memory_reserved as max_memory_reserved
+from torch.mtia import memory_allocated as memory_allocated
+from torch.mtia import memory_reserved as memory_reserved
+from torch.mtia import memory_snapshot as memory_snapshot
+from torch.mtia import memory_stats as memory_stats
+from torch.mtia import memory_stats_as_nested_dict as memory_stats_as_nested_dict
+from torch.mtia import record_memory_history as record_memory_history
+from torch.mtia import reset_accumulated_memory_stats as reset_accumulated_memory_stats
+from torch.mtia import reset_peak_memory_stats as reset_peak_memory_stats
+from torch.mtia import seed as seed
+from torch.mtia import seed_all as seed_all
+from torch.mtia import set_device as set_device
+from torch.mtia import set_rng_state as set_rng_state
+from torch.mtia import set_rng_state_all as set_rng_state_all
+from torch.mtia import set_stream as set_stream
+from torch.mtia import snapshot as snapshot
+from torch.mtia import stream as stream
+from torch.mtia import synchronize as synchronize
+

@@ -1,0 +1,13 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+from typing import NamedTuple as _NamedTuple
+
+class AuxRequest(_NamedTuple):
+    lse: _Any
+    max_scores: _Any
+class BlockMask:
+    def __init__(self, *args, **kwargs) -> None: ...
+def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=..., BLOCK_SIZE=..., _compile=...) -> _Any: ...
+def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device=...) -> _Any: ...
+def flex_attention(query, key, value, score_mod=..., block_mask=..., scale=..., enable_gqa=..., return_lse=..., kernel_options=...) -> _Any: ...

@@ -1,0 +1,6 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+
+def parameters_to_vector(parameters) -> _Any: ...
+def vector_to_parameters(vec, parameters) -> _Any: ...

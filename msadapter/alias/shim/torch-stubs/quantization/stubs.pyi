@@ -1,0 +1,6 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+from torch.ao.quantization.stubs import DeQuantStub as DeQuantStub
+from torch.ao.quantization.stubs import QuantStub as QuantStub
+

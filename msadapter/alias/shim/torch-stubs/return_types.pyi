@@ -1,0 +1,105 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+from typing import NamedTuple as _NamedTuple
+
+class aminmax(_NamedTuple):
+    min: _Tensor
+    max: _Tensor
+class cholesky_ex(_NamedTuple):
+    L: _Tensor
+    info: _Tensor
+class cummax(_NamedTuple):
+    values: _Tensor
+    indices: _Tensor
+class cummin(_NamedTuple):
+    values: _Tensor
+    indices: _Tensor
+class eig(_NamedTuple):
+    eigenvalues: _Tensor
+    eigenvectors: _Tensor
+class eigh(_NamedTuple):
+    eigenvalues: _Tensor
+    eigenvectors: _Tensor
+class frexp(_NamedTuple):
+    mantissa: _Tensor
+    exponent: _Tensor
+class geqrf(_NamedTuple):
+    a: _Tensor
+    tau: _Tensor
+class histogram(_NamedTuple):
+    hist: _Tensor
+    bin_edges: _Tensor
+class histogramdd(_NamedTuple):
+    hist: _Tensor
+    bin_edges: _Tensor
+class inv_ex(_NamedTuple):
+    inverse: _Tensor
+    info: _Tensor
+class kthvalue(_NamedTuple):
+    values: _Tensor
+    indices: _Tensor
+class ldl_factor(_NamedTuple):
+    LD: _Tensor
+    pivots: _Tensor
+class ldl_factor_ex(_NamedTuple):
+    LD: _Tensor
+    pivots: _Tensor
+    info: _Tensor
+class lstsq(_NamedTuple):
+    solution: _Tensor
+    residuals: _Tensor
+    rank: _Tensor
+    singular_values: _Tensor
+class lu(_NamedTuple):
+    P: _Tensor
+    L: _Tensor
+    U: _Tensor
+class lu_factor(_NamedTuple):
+    LU: _Tensor
+    pivots: _Tensor
+class lu_factor_ex(_NamedTuple):
+    LU: _Tensor
+    pivots: _Tensor
+    info: _Tensor
+class lu_unpack(_NamedTuple):
+    P: _Tensor
+    L: _Tensor
+    U: _Tensor
+class max(_NamedTuple):
+    values: _Tensor
+    indices: _Tensor
+class median(_NamedTuple):
+    values: _Tensor
+    indices: _Tensor
+class min(_NamedTuple):
+    values: _Tensor
+    indices: _Tensor
+class mode(_NamedTuple):
+    values: _Tensor
+    indices: _Tensor
+class nanmedian(_NamedTuple):
+    values: _Tensor
+    indices: _Tensor
+class qr(_NamedTuple):
+    Q: _Tensor
+    R: _Tensor
+class slogdet(_NamedTuple):
+    sign: _Tensor
+    logabsdet: _Tensor
+class solve_ex(_NamedTuple):
+    result: _Tensor
+    info: _Tensor
+class sort(_NamedTuple):
+    values: _Tensor
+    indices: _Tensor
+class svd(_NamedTuple):
+    U: _Tensor
+    S: _Tensor
+    V: _Tensor
+class topk(_NamedTuple):
+    values: _Tensor
+    indices: _Tensor
+class triangular_solve(_NamedTuple):
+    solution: _Tensor
+    cloned_coefficient: _Tensor

@@ -1,0 +1,6 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+
+def from_dlpack(ext_tensor) -> _Tensor: ...
+def to_dlpack(tensor) -> _Any: ...
