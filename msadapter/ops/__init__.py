@@ -60,6 +60,7 @@ FAMILIES = (
     "nn_loss_pairs",
     "nn_loss_margins",
     "nn_ctc",
+    "nn_recurrent",
     "nn_bags",
     "nn_unpool",
     "nn_antialias",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._declare import t
+from ._declare import _C, t
 from ._functional import functional
 
 
@@ -118,6 +118,50 @@ def _run_packed_backwards(step, gates, initial, own, batch_sizes):
     return t.cat(outputs, 0), state
 
 
+def run_direction(mode, inputs, state, weights, bias, reverse, batch_sizes):
+    """Run one layer and direction with ordinary operators. Returns the outputs and the last state.
+
+    ``batch_sizes`` is the number of rows of each step of packed inputs (N, I); for padded inputs (T, B, I) it is empty.
+    """
+    step = STEPS[mode]
+    if batch_sizes:
+        return _run_packed(step, inputs, state, weights, bias, reverse, batch_sizes)
+    return _run_padded(step, inputs, state, weights, bias, reverse)
+
+
+_GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+
+
+def _is_one_call(mode, inputs, state, weights, bias, batch_sizes) -> bool:
+    """Return whether one operator computes the layer: full precision, no projection, shapes as PyTorch documents them.
+
+    Ordinary operators compute any other layer, or say what is wrong with its shapes.
+    """
+    states = state if isinstance(state, tuple) else (state,)
+    kind, hidden = inputs.dtype, states[0].shape[-1]
+    gates = _GATES[mode] * hidden
+    batch = batch_sizes[0] if batch_sizes else inputs.shape[1]
+    shapes = [(gates, inputs.shape[-1]), (gates, hidden), *[(gates,)] * (2 if bias else 0)]
+    return (
+        not inputs.is_npu
+        and not _C.autocast_enabled()
+        and inputs.is_floating_point()
+        and kind.itemsize > 2
+        and inputs.numel() > 0
+        and inputs.ndim == (2 if batch_sizes else 3)
+        and all(x.dtype is kind for x in (*states, *weights))
+        and all(tuple(x.shape) == (batch, hidden) for x in states)
+        and [tuple(w.shape) for w in weights] == shapes
+    )
+
+
+def _run_one_call(mode, inputs, state, weights, bias, reverse, batch_sizes):
+    h, c = state if isinstance(state, tuple) else (state, None)
+    w_ih, w_hh, b_ih, b_hh = weights if bias else (*weights, None, None)
+    out, h, c, _, _ = t._recurrent_layer(inputs, h, c, w_ih, w_hh, b_ih, b_hh, mode, reverse, batch_sizes)
+    return out, (h, c) if isinstance(state, tuple) else h
+
+
 def run_stack(
     mode, inputs, hx, weights, *, bias, num_layers, dropout, training, bidirectional, batch_sizes=None
 ):
@@ -131,7 +175,7 @@ def run_stack(
     Returns:
         (outputs, last states in the form of ``hx``).
     """
-    step = STEPS[mode]
+    sizes = batch_sizes or []
     directions = 2 if bidirectional else 1
     per_cell = len(weights) // (num_layers * directions)
     last = []
@@ -141,11 +185,9 @@ def run_stack(
             index = layer * directions + direction
             cell = weights[index * per_cell : (index + 1) * per_cell]
             state = _States.map(hx, lambda s, i=index: s[i])
-            reverse = direction == 1
-            if batch_sizes is None:
-                out, state = _run_padded(step, inputs, state, cell, bias, reverse)
-            else:
-                out, state = _run_packed(step, inputs, state, cell, bias, reverse, batch_sizes)
+            one_call = _is_one_call(mode, inputs, state, cell, bias, sizes)
+            run = _run_one_call if one_call else run_direction
+            out, state = run(mode, inputs, state, cell, bias, direction == 1, sizes)
             parts.append(out)
             last.append(state)
         inputs = parts[0] if directions == 1 else t.cat(parts, -1)

@@ -403,6 +403,18 @@ case("LSTM-unbatched", lambda nn: nn.LSTM(3, 4), on(4, 3))
 case("LSTM-dropout", lambda nn: nn.LSTM(3, 4, 2, dropout=0.4), on(4, 2, 3))
 case("LSTM-packed", lambda nn: nn.LSTM(3, 4, bidirectional=True), lambda m: (m.packed([2, 5, 3], 3),))
 case("GRU-packed", lambda nn: nn.GRU(3, 4, 2), lambda m: (m.packed([4, 1, 3], 3),))
+case(
+    "RNN-packed", lambda nn: nn.RNN(2, 5, bidirectional=True, bias=False), lambda m: (m.packed([3, 4, 1], 2),)
+)
+# More sequences than the sixteen from which threads divide them, and sizes that fill no vector.
+case("LSTM-many", lambda nn: nn.LSTM(3, 9, bidirectional=True, bias=False), on(3, 19, 3))
+case("GRU-many", lambda nn: nn.GRU(3, 9, batch_first=True), on(19, 3, 3))
+case("RNN-many", lambda nn: nn.RNN(3, 9), on(4, 19, 3))
+case(
+    "LSTM-many-packed",
+    lambda nn: nn.LSTM(2, 5),
+    lambda m: (m.packed([*range(1, 20, 2), *range(20, 1, -2)], 2),),
+)
 case("RNNCell", lambda nn: nn.RNNCell(3, 4), lambda m: (m.normal(2, 3), m.normal(2, 4)))
 case("LSTMCell", lambda nn: nn.LSTMCell(3, 4), on(2, 3))
 case("GRUCell", lambda nn: nn.GRUCell(3, 4), on(3))
