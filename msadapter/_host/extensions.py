@@ -104,6 +104,10 @@ drop_tangent = _point(
     "drop_tangent",
     "Called with a tensor that is detached in place, so that it has no tangent any more. By torch.autograd.forward_ad.",
 )
+take_tangent = _point(
+    "take_tangent",
+    "Called with a tensor and its view before the tensor gets the geometry of the view in place. By torch.autograd.forward_ad.",
+)
 operator_override = _point(
     "operator_override",
     "Called with (function, args, kwargs) after __torch_function__; what __torch_dispatch__ modes and subclasses answer, or "

@@ -12,7 +12,7 @@ import msadapter
 from .._host.native import load
 from .._values import determinism
 from ..accelerator import current_accelerator
-from ..autograd import forward_ad
+from ..autograd import _tangents
 from ..autograd.grad_mode import is_multithreading_enabled
 from ..backends import mkldnn
 from ..jit import is_tracing
@@ -73,7 +73,7 @@ class _WeakTensorRef:
 
 def _set_fwd_grad_enabled(enabled: bool) -> None:
     """Set whether forward-mode differentiation records tangents in this thread."""
-    forward_ad._state.enabled = bool(enabled)
+    _tangents.state.enabled = bool(enabled)
 
 
 def _get_tracing_state():

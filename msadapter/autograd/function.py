@@ -14,7 +14,8 @@ from .._host import extensions
 from .._host.native import load
 from .._values.layout import LAYOUTS
 from ..tensor import Tensor
-from . import forward_ad
+from ._jvp import apply_jvp, tangents_of
+from ._tangents import paused
 
 _C = load()
 
@@ -203,11 +204,11 @@ class Function(FunctionCtx):
         ctx = _context_class(cls)()  # type: ignore[arg-type]  # instances define __hash__, the class is hashable
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         edges = _C.function_edges(args) if recording else None
-        tangents = forward_ad.tangents_of(args)
+        tangents = tangents_of(args)
         mode = _C.is_grad_enabled()
         _C.set_grad_enabled(False)
         try:
-            with forward_ad.paused():
+            with paused():
                 if separate:
                     output = cls.forward(*args, **kwargs)
                     cls.setup_context(ctx, args, output)
@@ -221,7 +222,7 @@ class Function(FunctionCtx):
             applied(results)
         if tangents is not None:
             listed = results if isinstance(results, tuple) else (results,)
-            forward_ad.apply_jvp(cls, ctx, args, tangents, listed)
+            apply_jvp(cls, ctx, args, tangents, listed)
         return results
 
 
@@ -329,7 +330,7 @@ def _finish(cls, ctx, args, tensors, output, edges):
         args,
         tracked,
         to_save,
-        [t for t in ctx._dirty if any(t is o for o in outputs)],
+        list(ctx._dirty),
         edges,
     )
     ctx._outputs = [weakref.ref(t) for t in tracked if t is not None]

@@ -21,7 +21,7 @@ from . import forward_ad
 from ._functions import UndefinedGrad
 from ._passes import grad
 from .function import is_sparse
-from .grad_mode import enable_grad, no_grad
+from .grad_mode import enable_grad
 
 __all__ = ["gradcheck", "gradgradcheck", "GradcheckError"]
 
@@ -261,13 +261,15 @@ class _Check:
         """Compare the tangents of forward-mode differentiation with finite differences."""
         for place, i in enumerate(self.places):
             count = _reals(self.inputs[i]).numel()
-            if fast and count:
+            if fast:
                 direction = self.direction(count)
-                self.compare_tangents(i, direction, self.slopes(i, direction))
+                self.compare_tangents(place, direction, self.slopes(i, direction))
                 continue
             for part, places in _parts(self.inputs[i]):
                 for row, unit in list(enumerate(_units(count)))[places]:
-                    self.compare_tangents(i, unit, [matrix[row] for matrix in self.numerical[place]], part)
+                    self.compare_tangents(
+                        place, unit, [matrix[row] for matrix in self.numerical[place]], part
+                    )
 
     def undefined_tangents(self) -> None:
         """Check that an input without a tangent counts as one whose tangent is zero."""
@@ -291,10 +293,12 @@ class _Check:
                             f"value. Got: {a} but expected: {b}"
                         )
 
-    def compare_tangents(self, i: int, direction: Tensor, slopes: list[Tensor], part: str = "") -> None:
-        for o, (tangent, slope) in enumerate(zip(self.tangents(i, direction), slopes, strict=True)):
+    def compare_tangents(self, place: int, direction: Tensor, slopes: list[Tensor], part: str = "") -> None:
+        for o, (tangent, slope) in enumerate(
+            zip(self.tangents(self.places[place], direction), slopes, strict=True)
+        ):
             if not self.close(tangent, slope):
-                raise _mismatch(o, i, slope, tangent, forward=True, part=part)
+                raise _mismatch(o, place, slope, tangent, forward=True, part=part)
 
     def tangents(self, index: int, direction: Tensor) -> list[Tensor]:
         """Return the tangents of the outputs for a tangent of one input, as vectors."""
@@ -523,10 +527,17 @@ def gradgradcheck(
 
     The gradients of the outputs are random unless ``grad_outputs`` is given.
     """
+    if not (check_fwd_over_rev or check_rev_over_rev):
+        raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    for name, wished in (
+        ("check_undefined_grad", check_undefined_grad),
+        ("check_batched_grad", check_batched_grad),
+    ):
+        if wished and not check_rev_over_rev:
+            raise AssertionError(f"Setting {name}=True requires check_rev_over_rev to be True")
     inputs = _tuple(inputs)
     if grad_outputs is None:
-        with no_grad():
-            outputs = [o.detach() for o in _tuple(func(*inputs)) if _continuous(o)]
+        outputs = [o.detach() for o in _tuple(func(*inputs)) if _continuous(o) and o.requires_grad]
         grad_outputs = [_random_like(o, gen_non_contig_grad_outputs) for o in outputs]
     grad_outputs = _tuple(grad_outputs)
     count = len(grad_outputs)
@@ -538,11 +549,9 @@ def gradgradcheck(
             if wish and not x.requires_grad:  # dual tensors of the forward mode do not
                 x.requires_grad_()
         own, vectors = arguments[: len(arguments) - count], arguments[len(arguments) - count :]
-        outputs = [o for o in _tuple(func(*own)) if _continuous(o)]
-        pairs = [(o, v) for o, v in zip(outputs, vectors, strict=True) if o.requires_grad]
+        outputs = [o for o in _tuple(func(*own)) if _continuous(o) and o.requires_grad]
         wanted = [x for x in own if isinstance(x, Tensor) and x.requires_grad]
-        outs, vecs = [o for o, _ in pairs], [v for _, v in pairs]
-        found = grad(outs, wanted, vecs, create_graph=True, allow_unused=True)
+        found = grad(outputs, wanted, vectors, create_graph=True, allow_unused=True)
         return tuple(g for g in found if g is not None)
 
     return gradcheck(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._host import extensions
 from .._values.dtype import int64
 from ._declare import _C, composite, namespaces, op, raw_view, t
 from ._geometry import wrap_dim
@@ -554,7 +555,10 @@ def _inplace_view(name, aliases=()):
         _C.check_history(self)
         if name == "t" and self.ndim > 2:
             raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
-        _C.become_view(self, function(self, *args, **kwargs))
+        view = function(self, *args, **kwargs)
+        if extensions.take_tangent.value is not None:
+            extensions.take_tangent.value(self, view)
+        _C.become_view(self, view)
         return self
 
     for public in (name, *aliases):

@@ -78,3 +78,75 @@ def test_each_part_of_each_complex_element_is_compared(place: int, part: int, fa
     assert torch.autograd.gradcheck(lambda v: _WrongInOnePlace.apply(v, None, 0), (x,), fast_mode=fast)
     with pytest.raises(RuntimeError, match="Jacobian mismatch"):
         torch.autograd.gradcheck(lambda v: _WrongInOnePlace.apply(v, place, part), (x,), fast_mode=fast)
+
+
+class _Sum(torch.autograd.Function):
+    """x + 2 y and x - y. The second tangent is wrong if that of input `wrong` is missing."""
+
+    @staticmethod
+    def forward(ctx, x, y, wrong):
+        ctx.set_materialize_grads(False)
+        ctx.wrong = wrong
+        return x + 2 * y, x - y
+
+    @staticmethod
+    def backward(ctx, g, h):
+        zero = torch.zeros(2, dtype=torch.float64)
+        g, h = zero if g is None else g, zero if h is None else h
+        return g + h, 2 * g - h, None
+
+    @staticmethod
+    def jvp(ctx, t, u, _):
+        off = 1.0 if (t, u)[ctx.wrong] is None else 0.0
+        zero = torch.zeros(2, dtype=torch.float64)
+        t, u = zero if t is None else t, zero if u is None else u
+        return t + 2 * u, t - u + off
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_the_input_whose_tangent_is_missing_is_named(wrong: int) -> None:
+    x, y = (torch.rand(2, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    text = rf"for output with index: 1 when input {wrong} has an undefined tangent"
+    with pytest.raises(RuntimeError, match=text):
+        torch.autograd.gradcheck(lambda a, b: _Sum.apply(a, b, wrong), (x, y), check_forward_ad=True)
+
+
+def test_inputs_without_gradients_may_be_anywhere() -> None:
+    """PyTorch ends in an IndexError in fast mode, if such an input is not the last."""
+    x = torch.rand(2, dtype=torch.float64, requires_grad=True)
+    y = torch.rand(3, dtype=torch.float64, requires_grad=True)
+
+    def function(fixed, a, count, b, wrong):
+        made = (a * fixed.sum() * count.sum()).clone()
+        if wrong:
+            made.register_hook(lambda g: g + 0.01)
+        return made, count, b * 2
+
+    inputs = torch.ones(2, dtype=torch.float64), x, torch.tensor([1, 2]), y
+    for options in ({}, {"fast_mode": True}, {"check_forward_ad": True}, {"check_batched_grad": True}):
+        assert torch.autograd.gradcheck(lambda *t: function(*t, wrong=False), inputs, **options)
+        with pytest.raises(RuntimeError, match="mismatch for output 0 with respect to input 0"):
+            torch.autograd.gradcheck(lambda *t: function(*t, wrong=True), inputs, **options)
+
+
+def test_the_input_with_a_wrong_tangent_is_named_among_those_with_gradients() -> None:
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            return a * 3
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 3
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t * 3.01
+
+    x, y = (torch.rand(2, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    inputs = torch.ones(2, dtype=torch.float64), x, y, torch.zeros(0, dtype=torch.float64, requires_grad=True)
+    for fast in (False, True):
+        options = {"check_forward_ad": True, "fast_mode": fast}
+        assert torch.autograd.gradcheck(lambda n, a, b, e: a * n + b * e.sum().exp(), inputs, **options)
+        with pytest.raises(RuntimeError, match="forward mode mismatch for output 0 with respect to input 1"):
+            torch.autograd.gradcheck(lambda n, a, b, e: a * n + Scaled.apply(b) + e.sum(), inputs, **options)

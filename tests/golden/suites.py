@@ -42,6 +42,8 @@ SUITES = {
         "autograd.sparse_cases",
         "autograd.check_cases",
         "autograd.forward_cases",
+        "autograd.tangent_cases",
+        "autograd.gradcheck_cases",
     ),
     "backends": _suite("backends.backends_cases"),
     "data": _suite("utils.data.data_cases", "utils.data.seed_cases"),

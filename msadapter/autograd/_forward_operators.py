@@ -1,0 +1,282 @@
+"""How operators and gradients get tangents.
+
+The table has derivatives for backward passes only, so a tangent takes two of them: with J as the operator's Jacobian,
+u -> J^T u is recorded and differentiated with respect to u, which gives J v, because it is linear in u.
+"""
+
+from __future__ import annotations
+
+from .. import ops
+from .._host import extensions
+from .._host.native import load
+from ..ops._declare import declaration_of
+from ..ops._generator import default_generator
+from ..tensor import Tensor
+from ._passes import grad
+from ._tangents import (
+    differentiable,
+    is_active,
+    is_batched,
+    laid_out,
+    levels,
+    paused,
+    same_view,
+    state,
+)
+from .grad_mode import enable_grad, no_grad
+
+_C = load()
+# Functions that give up the tangent, or do not touch values.
+_WITHOUT = {
+    "detach",
+    "detach_",
+    "requires_grad_",
+    "retain_grad",
+    "backward",
+    "register_hook",
+    "__get__",
+    "__set__",
+    "set_",
+}
+
+
+def _tensors(value, found: list) -> list:
+    """Collect the tensors of arguments or results."""
+    if isinstance(value, Tensor):
+        found.append(value)
+    elif isinstance(value, (list, tuple)):
+        for v in value:
+            _tensors(v, found)
+    elif isinstance(value, dict):
+        for v in value.values():
+            _tensors(v, found)
+    return found
+
+
+def _replaced(value, by: dict):
+    """Return arguments with other tensors in place of those whose ids are keys of ``by``."""
+    if isinstance(value, Tensor):
+        return by.get(id(value), value)
+    if isinstance(value, dict):
+        return {k: _replaced(v, by) for k, v in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_replaced(v, by) for v in value)
+    return value
+
+
+def run(function, args, kwargs):
+    """Run an operator with dual arguments. NotImplemented if it has none, so that it is run as always."""
+    if not is_active() or state.paused:
+        return NotImplemented
+    tangents = levels[-1]
+    name = function.__name__
+    if name in _WITHOUT:
+        return NotImplemented
+    given = _tensors([args, kwargs], [])
+    duals = {id(x): (x, v) for x in given if (v := tangents.get(x)) is not None}
+    if not duals:
+        return NotImplemented
+    if isinstance(kwargs.get("out"), (Tensor, tuple, list)):
+        raise NotImplementedError(
+            f"Trying to use forward AD with {name}_out that does not support it because it is an out= function"
+        )
+    with paused():
+        if not _writes(function, args, kwargs):
+            return _run_new(function, args, kwargs, duals)
+        if not args:  # the written tensor is the first argument, also if it was given by name
+            kwargs = dict(kwargs)
+            args = (kwargs.pop(declaration_of(function)[0].schema.parameters[0].name),)
+        return _run_in_place(function, args, kwargs, duals)
+
+
+def _writes(function, args, kwargs) -> bool:
+    """Return whether a call writes its first argument: by the name of the in-place form, or by the argument ``inplace``."""
+    name = function.__name__
+    if name.endswith("_") and not name.endswith("__"):
+        return True
+    declaration = declaration_of(function)[0]
+    place = (
+        next((i for i, p in enumerate(declaration.schema.parameters) if p.name == "inplace"), None)
+        if declaration
+        else None
+    )
+    return place is not None and bool(args[place] if len(args) > place else kwargs.get("inplace"))
+
+
+class _SameNumbers:
+    """Two runs of a random operator that draw the same numbers."""
+
+    def __init__(self, function):
+        declaration = declaration_of(function)[0]
+        random = declaration is None or declaration.facts.random
+        self.state = default_generator().get_state() if random else None
+
+    def again(self) -> None:
+        if self.state is not None:
+            default_generator().set_state(self.state)
+
+
+def _run_new(function, args, kwargs, duals):
+    numbers = _SameNumbers(function)
+    result = function(*args, **kwargs)
+    own = {id(x) for x in _tensors([args, kwargs], [])}
+    outputs = _tensors(result, [])
+    shadows = _shadows(duals) if any(o.requires_grad and id(o) not in own for o in outputs) else None
+    if shadows:  # a backward pass must reach the duals that require no grad
+        numbers.again()
+        result = function(*_replaced(args, shadows), **_replaced(kwargs, shadows))
+        outputs = _tensors(result, [])
+    places = [
+        i
+        for i, o in enumerate(outputs)
+        if id(o) not in own and differentiable(o) and not _is_view_of_dual(o, duals)
+    ]
+    if places:
+        numbers.again()
+        found = _tangents_of(
+            function.__name__, lambda a, k: _tensors(function(*a, **k), []), args, kwargs, duals
+        )
+        for i in places:
+            if found[i] is not None:
+                levels[-1].put(outputs[i], laid_out(found[i], outputs[i]))
+    return result
+
+
+def _is_view_of_dual(output, duals) -> bool:
+    """Give a view of a dual argument the same view of its tangent. Return whether it is one."""
+    base = output._base
+    for x, tangent in duals.values() if base is not None else ():
+        parts = output.dtype is not x.dtype  # of complex numbers, or numbers of which they are the parts
+        if parts and (output.dtype.to_real() is not x.dtype.to_real() or is_batched(tangent)):
+            continue
+        if base is x or base is x._base:
+            levels[-1].put(output, same_view(output, x, tangent))
+            return True
+    return False
+
+
+def _shadows(duals) -> dict:
+    return {key: levels[-1].hidden(x) for key, (x, _) in duals.items() if not x.requires_grad}
+
+
+def _run_in_place(function, args, kwargs, duals):
+    target = args[0]
+
+    def apart(a, k):
+        batched = any(map(is_batched, _tensors([a, k], [])))
+        written = (extensions.batches.value.whole(a[0]) if batched else a[0]).clone()
+        function(written, *a[1:], **k)
+        return [written]
+
+    numbers = _SameNumbers(function)
+    found = None
+    if differentiable(target):
+        (found,) = _tangents_of(function.__name__, apart, args, kwargs, duals)
+    numbers.again()
+    linked = _C.is_grad_enabled() and any(x.requires_grad for x in _tensors([args, kwargs], []))
+    shadows = _shadows(duals) if linked else {}
+    others, options = _replaced(args[1:], shadows), _replaced(kwargs, shadows)
+    if id(target) in shadows:  # a backward pass must reach the leaf that stands for what is overwritten
+        written = shadows[id(target)].clone()
+        function(written, *others, **options)
+        target.copy_(written)
+    else:
+        function(target, *others, **options)
+    tangents = levels[-1]
+    own = tangents.get(target)
+    if own is not None:
+        with enable_grad() if found is not None and found.requires_grad else no_grad():
+            own.zero_() if found is None else own.copy_(found)
+    elif found is not None:
+        base = target._base
+        if base is None or base.dtype.to_real() is not target.dtype.to_real():
+            tangents.put_written(target, laid_out(found, target))
+        else:  # the base gets a tangent, which is zero elsewhere
+            dtype = found.dtype.to_complex() if base.dtype.is_complex else found.dtype.to_real()
+            zeros = ops.zeros_like(base.detach(), dtype=dtype)
+            if is_batched(found) and not is_batched(base):
+                zeros = extensions.batches.value.wrapped(
+                    extensions.batches.value.plain(extensions.batches.value.whole(zeros)).clone(), found
+                )
+            tangents.put_written(base, laid_out(zeros, base))
+            tangents.get(target).copy_(found)
+    return target
+
+
+def _tangents_of(name, function, args, kwargs, duals) -> list:
+    """Return the tangent of each output of ``function(args, kwargs)``, and None for an output that depends on no dual tensor."""
+    recording = _C.is_grad_enabled()
+    linked = recording and (
+        any(x.requires_grad for x in _tensors([args, kwargs], []))
+        or any(v.requires_grad for _, v in duals.values())
+    )
+    with enable_grad():
+        leaves = {
+            key: x.view_as(x) if linked and x.requires_grad else x.detach().requires_grad_()
+            for key, (x, _) in duals.items()
+        }
+        vectors = [v for _, v in duals.values()]
+        batches = extensions.batches.value
+        inside = batches is not None and any(
+            isinstance(x, batches.kind) for x in (*vectors, *_tensors([args, kwargs], []))
+        )
+        if inside:  # every tensor gets all batch dims, so that the elements of the batches do not depend on each other
+            leaves = {key: batches.whole(x) for key, x in leaves.items()}
+        outputs = function(_replaced(args, leaves), _replaced(kwargs, leaves))
+        try:
+            if inside:
+                plain = [batches.plain(x) for x in leaves.values()]
+                directions = [batches.plain(batches.whole(v)) for v in vectors]
+                whole = [batches.whole(o) for o in outputs]
+                found = [_pushed(batches.plain(o), plain, directions, linked) for o in whole]
+                return [
+                    None if v is None else batches.wrapped(v, o) for v, o in zip(found, whole, strict=True)
+                ]
+            return [_pushed(o, list(leaves.values()), vectors, linked) for o in outputs]
+        except NotImplementedError as error:
+            raise NotImplementedError(
+                f"Trying to use forward AD with {name} that does not support it because it has not been implemented yet."
+            ) from error
+
+
+def _pushed(output, leaves, vectors, linked: bool):
+    """Return the derivative with respect to u of the sum of (J_i^T u) . v_i over the dual arguments."""
+    if not output.requires_grad:
+        return None
+    u = ops.zeros_like(output.detach()).requires_grad_()
+    back = grad(output, leaves, u, retain_graph=True, create_graph=True, allow_unused=True)
+    pairs = [(g, v) for g, v in zip(back, vectors, strict=True) if g is not None]
+    if not pairs:
+        return None
+    pairs = [(g, v) for g, v in pairs if g.requires_grad]
+    if not pairs:
+        return ops.zeros_like(u.detach())
+    outs, vecs = zip(*pairs, strict=True)
+    (found,) = grad(outs, u, vecs, create_graph=linked)
+    # The derivative of a copy is the tangent itself, which a write to the copy must not change.
+    shared = any(found.data_ptr() == v.data_ptr() for v in vectors)
+    return found.clone() if shared else found
+
+
+def gradients(run, outer, create_graph: bool):
+    """Return the gradients that ``run(grad_outputs, create_graph)`` computes, and give them tangents."""
+    if not is_active() or state.paused:
+        return run(outer, create_graph)
+    tangents = levels[-1]
+    given = [
+        x if x is None or x.requires_grad or tangents.get(x) is None else tangents.hidden(x) for x in outer
+    ]
+    roots = tangents.roots()
+    if not roots:
+        return run(outer, create_graph)
+    with paused():
+        found = run(given, True)
+        leaves, vectors = map(list, zip(*roots, strict=True))
+        with enable_grad():
+            pushed = [None if g is None else _pushed(g, leaves, vectors, create_graph) for g in found]
+        if not create_graph:
+            found = tuple(None if g is None else g.detach() for g in found)
+        for g, v in zip(found, pushed, strict=True):
+            if v is not None:
+                tangents.put(g, laid_out(v, g))
+    return found

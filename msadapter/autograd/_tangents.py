@@ -1,0 +1,167 @@
+"""The tangents of the current level of forward mode, and their memory.
+
+A tangent has the memory layout of its primal. A view of a dual tensor has the same view of the tangent as its own, so that a
+write to one is seen by the other.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+
+from .. import ops
+from .._host import extensions
+
+# the tangents of the current level, as the single element of this list; empty outside of a level
+levels: list[Tangents] = []
+
+
+class _State(threading.local):
+    """Whether a thread records tangents, and whether it computes with tangents now, so that operators are run without them."""
+
+    enabled = True
+    paused = False
+
+
+state = _State()
+
+
+class paused:
+    """A ``with`` block in which operators get no tangents."""
+
+    def __enter__(self) -> None:
+        self.outer, state.paused = state.paused, True
+
+    def __exit__(self, *exc) -> None:
+        state.paused = self.outer
+
+
+def is_active() -> bool:
+    """Return whether tangents are recorded now: inside of a level."""
+    return bool(levels) and state.enabled
+
+
+class Tangents:
+    """Tangents by tensor. They live as long as their tensors."""
+
+    def __init__(self):
+        self._rows: dict = {}
+        # (tensor, tangent) pairs from which the graph of the program leads to its results, so that gradients get tangents too
+        self.sources: list = []
+        self._hidden: dict = {}
+        self._written: list = []  # bases that got their tangent by a write; a view alone does not keep their Python objects
+
+    def put(self, tensor, tangent) -> None:
+        """Set the tangent; None means that the tensor has none, whatever its base has."""
+        key = id(tensor)
+        self._rows[key] = (weakref.ref(tensor, lambda _: self._rows.pop(key, None)), tangent)
+
+    def put_written(self, base, tangent) -> None:
+        """Set the tangent of a tensor that was written. Its views have it too, as long as the level lasts."""
+        self.put(base, tangent)
+        self._written.append(base)
+
+    def hidden(self, tensor):
+        """Return a leaf with the tensor's values, which stands in the graph for a dual tensor that requires no grad."""
+        key = id(tensor)
+        row = self._hidden.get(key)
+        if row is None or row[0]() is not tensor or row[1] != tensor._version:
+            leaf = tensor.detach().requires_grad_()
+            row = weakref.ref(tensor, lambda _: self._hidden.pop(key, None)), tensor._version, leaf
+            self._hidden[key] = row
+            self.sources.append((leaf, self.get(tensor).clone()))
+        return row[2]
+
+    def roots(self) -> list:
+        """Return the (tensor, tangent) pairs on which graphs of the level begin."""
+        leaves = [(row[0](), row[1]) for row in self._rows.values() if row[1] is not None]
+        return self.sources + [(x, v) for x, v in leaves if x is not None and x.is_leaf and x.requires_grad]
+
+    def get(self, tensor):
+        """Return the tangent. That of a view is a view of its base's."""
+        row = self._rows.get(id(tensor))
+        if row is not None and row[0]() is tensor:
+            return row[1]
+        base = tensor._base if self._rows else None
+        row = None if base is None else self._rows.get(id(base))
+        if (
+            row is None
+            or row[0]() is not base
+            or row[1] is None
+            or tensor.dtype.to_real() is not base.dtype.to_real()
+        ):
+            return None
+        made = same_view(tensor, base, row[1])
+        self.put(tensor, made)
+        return made
+
+
+def differentiable(x) -> bool:
+    """Return whether a tensor has a dtype with derivatives."""
+    return x.dtype.is_floating_point or x.dtype.is_complex
+
+
+def check_shape(primal, tangent) -> None:
+    """RuntimeError unless a tangent has the shape of its primal."""
+    if primal.shape != tangent.shape:
+        raise RuntimeError(
+            f"Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+            f"supported. Tensor is of size {list(primal.shape)} while the given forward gradient is of size "
+            f"{list(tangent.shape)}."
+        )
+
+
+def is_batched(tensor) -> bool:
+    """Return whether a tensor is that of a function inside of vmap."""
+    batches = extensions.batches.value
+    return batches is not None and isinstance(tensor, batches.kind)
+
+
+def same_view(tensor, base, tangent):
+    """Return the view of ``tangent`` that ``tensor`` is of ``base``. The two may be complex numbers and their parts.
+
+    NotImplementedError if ``tangent`` is inside of vmap and the dtypes differ.
+    """
+    from_base, shift = base.storage_offset(), tangent.storage_offset()
+    if tensor.dtype is not base.dtype:
+        if is_batched(tangent):
+            raise NotImplementedError(
+                "torch.autograd.forward_ad: real views of complex tangents, and complex views of real ones, are not supported "
+                "inside of vmap (docs/coverage.md)"
+            )
+        whole = tangent.as_strided((_room(tangent),), (1,), 0)
+        if tensor.dtype.is_complex:
+            tangent, from_base, shift = ops.view_as_complex(whole.view(-1, 2)), from_base // 2, shift // 2
+        else:
+            tangent, from_base, shift = ops.view_as_real(whole).view(-1), from_base * 2, shift * 2
+    return tangent.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset() - from_base + shift)
+
+
+def _have_same_strides(a, b) -> bool:
+    """Return whether two tensors of one shape have the same strides. Dims of one element do not count."""
+    return all(n == 1 or s == t for n, s, t in zip(a.shape, a.stride(), b.stride(), strict=True))
+
+
+def _room(tensor) -> int:
+    """Return how many elements the storage of a tensor has."""
+    return tensor.untyped_storage().nbytes() // tensor.dtype.itemsize
+
+
+def laid_out(tangent, primal):
+    """Return the tangent in the memory layout of its primal, so that views of both are alike."""
+    if is_batched(primal):
+        return tangent
+    if is_batched(tangent):  # with the layout of its primal, but only as much memory as it needs
+        if _have_same_strides(tangent, primal):
+            return tangent
+        made = ops.empty_strided(primal.shape, primal.stride(), dtype=tangent.dtype, device=tangent.device)
+        return ops.zeros_like(tangent).as_strided(made.shape, made.stride()).copy_(tangent)
+    if (
+        _have_same_strides(tangent, primal)
+        and tangent.storage_offset() == primal.storage_offset()
+        and _room(tangent) == _room(primal)
+    ):
+        return tangent
+    memory = ops.zeros(_room(primal), dtype=tangent.dtype, device=tangent.device).untyped_storage()
+    made = ops.empty(0, dtype=tangent.dtype, device=tangent.device)
+    return made.set_(memory, primal.storage_offset(), primal.shape, primal.stride()).copy_(tangent)
