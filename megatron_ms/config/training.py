@@ -39,6 +39,12 @@ class Run(Section):
     )
     processes: int = key(1, "processes on this machine", gt=0)
     nodes: int = key(1, "machines; start the same command on each", gt=0)
+    min_nodes: int | None = key(
+        None,
+        "machines may leave and come while at least so many are there; without it all of run.nodes are needed",
+        gt=0,
+        megatron_only=True,
+    )
     node_rank: int = key(0, "the number of this machine, from 0", ge=0)
     master: str = key("127.0.0.1", "address of machine 0", megatron_only=True)
     port: int = key(
@@ -63,13 +69,21 @@ class Run(Section):
             raise ValueError(
                 "run.id must be given for several machines, the same for all: a name for this run's folder"
             )
+        if self.fewest > self.nodes:
+            raise ValueError(f"min_nodes is {self.min_nodes}, but nodes is {self.nodes}")
         if self.node_rank >= self.nodes:
             raise ValueError(f"node_rank is {self.node_rank}, but must be from 0 to {self.nodes - 1}")
         return self
 
     @property
     def world(self) -> int:
+        """The processes on all machines."""
         return self.processes * self.nodes
+
+    @property
+    def fewest(self) -> int:
+        """The fewest machines with which the training goes on."""
+        return self.min_nodes or self.nodes
 
 
 class Dataset(WithFlags):

@@ -143,7 +143,8 @@ def _launch(settings: Settings) -> list[str]:
     if run.nodes == 1 and not run.port:
         where = ["--standalone"]
     else:
-        where = ["--nnodes", str(run.nodes), "--node-rank", str(run.node_rank)]
+        nodes = str(run.nodes) if run.fewest == run.nodes else f"{run.fewest}:{run.nodes}"
+        where = ["--nnodes", nodes, "--node-rank", str(run.node_rank)]
         where += ["--master-addr", run.master, "--master-port", str(run.port)]
     return [*where, "--nproc-per-node", str(run.processes)]
 

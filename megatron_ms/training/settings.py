@@ -144,6 +144,7 @@ def read(document: Document) -> Settings:
     _check_names(settings)
     _check_recovery(settings)
     check_sizes(settings)
+    _check_fewer_machines(settings)
     return settings
 
 
@@ -183,6 +184,32 @@ def _check_recovery(settings: Settings) -> None:
     if settings.flag("async_save"):
         message = "writes files after the manifest: leave it out, or set monitor.watch: false"
         raise settings.document.error(_key_of(settings, "async_save"), message)
+
+
+def _check_fewer_machines(settings: Settings) -> None:
+    """Raises UserError if the training cannot go on with each number of machines from run.min_nodes to run.nodes."""
+    run, document = settings.run, settings.document
+    if run.fewest == run.nodes:
+        return
+    needs = {
+        "recovery.restarts, because all ranks start again when a machine leaves": settings.recovery.restarts
+        > 0,
+        "save.interval, because they go on from a checkpoint": settings.save.interval is not None,
+        "train.global_batch, because the batch would change with the machines": settings.train.global_batch,
+        "save.format: torch_dist, because other formats divide the state of parallel.distributed_optimizer for a fixed number of"
+        " processes": settings.save.format == "torch_dist" or not settings.parallel.distributed_optimizer,
+    }
+    for need, there in needs.items():
+        if not there:
+            raise document.error("run.min_nodes", f"needs {need}")
+    for nodes in range(run.fewest, run.nodes):
+        try:
+            check_sizes(replace(settings, run=run.model_copy(update={"nodes": nodes})))
+        except UserError as error:
+            count = "1 machine" if nodes == 1 else f"{nodes} machines"
+            raise document.error(
+                "run.min_nodes", f"allows {count}, with which a size does not fit: {error}"
+            ) from None
 
 
 def _once(settings: Common) -> None:

@@ -86,10 +86,13 @@ class Machines:
         log.close()
         self.running[number] = Machine(number, mark, process)
 
-    def reached(self, iteration: int) -> None:
-        """Waits until so many steps are done."""
+    def reached(self, iteration: int, ranks: int | None = None) -> int:
+        """Waits until so many steps are done, the last of them on so many ranks, and returns how many are done then."""
         end = time.monotonic() + PATIENCE
-        while not any(one["iteration"] >= iteration for one in events.read(self.run, outputs.MEASURED)):
+        while True:
+            lines = [one for one in events.read(self.run, outputs.MEASURED) if one["iteration"] >= iteration]
+            if lines and ranks in (None, len(lines[-1]["ranks"])):
+                return int(lines[-1]["iteration"])
             assert time.monotonic() < end, self.output()
             for machine in self.running.values():
                 assert machine.process.poll() is None, self.output()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from megatron_ms.errors import UserError
+from megatron_ms.training import megatron
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,37 @@ def test_what_does_not_fit_is_named(read, overrides, message) -> None:
     with pytest.raises(UserError) as error:
         read(*overrides)
     assert message in str(error.value)
+
+
+FEWER = (
+    "run.nodes=3", "run.min_nodes=2", "run.port=29500", "run.id=x", "run.processes=2", "recovery.restarts=3",
+    "save.interval=5", "train.global_batch=24",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["run.min_nodes=4"], "min_nodes is 4, but nodes is 3"),
+        (["recovery.restarts=0"], "run.min_nodes: needs recovery.restarts"),
+        (["save.interval=null"], "run.min_nodes: needs save.interval"),
+        (["train.global_batch=null"], "run.min_nodes: needs train.global_batch"),
+        (["parallel.distributed_optimizer=true"], "run.min_nodes: needs save.format: torch_dist"),
+        (["train.global_batch=18"], "allows 2 machines, with which a size does not fit"),
+        (["run.min_nodes=1", "parallel.tensor=2", "parallel.pipeline=2", "run.nodes=2"],
+         "allows 1 machine, with which a size does not fit"),
+    ],
+)  # fmt: skip
+def test_each_number_of_machines_must_fit(read, overrides, message) -> None:
+    with pytest.raises(UserError) as error:
+        read(*FEWER, *overrides)
+    assert message in str(error.value)
+
+
+def test_the_launcher_gets_the_range_of_machines(read) -> None:
+    shards = ("parallel.distributed_optimizer=true", "save.format=torch_dist")
+    assert megatron._launch(read(*FEWER, *shards))[:4] == ["--nnodes", "2:3", "--node-rank", "0"]
+    assert megatron._launch(read(*FEWER, "run.min_nodes=3"))[1] == "3"
 
 
 def test_safetensors_may_be_asked_for_by_the_name_of_upstreams_flag(read) -> None:
