@@ -15,10 +15,14 @@ NAME = "events.jsonl"
 
 def append(folder: Path, kind: str, text: str, **more: Any) -> None:
     """Appends an event. Several processes may do so at the same time."""
-    line = line_of({"time": time.time(), "kind": kind, "text": text, **more})
-    handle = os.open(folder / NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    write(folder / NAME, {"time": time.time(), "kind": kind, "text": text, **more})
+
+
+def write(file: Path, content: Mapping[str, Any]) -> None:
+    """Appends a line of JSON that survives the end of this process."""
+    handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
-        os.write(handle, line.encode())
+        os.write(handle, line_of(content).encode())
         os.fsync(handle)
     finally:
         os.close(handle)

@@ -9,7 +9,18 @@ from typing import Any
 from . import events
 
 MEASURED = "monitor.jsonl"
+LOGGED = "losses.jsonl"  # the numbers of upstream's log, which the launcher reads from the last rank
 HOST = "127.0.0.1"
+
+
+def logged(
+    iteration: int, iterations: int, losses: Mapping[str, float], rate: float | None, norm: float | None
+) -> dict[str, Any]:
+    """The numbers of a step with upstream's names and as many digits as its log has, for a step of which it has no line."""
+    found: dict[str, Any] = {"iteration": iteration, "of": iterations}
+    found |= {} if rate is None else {"learning rate": float(f"{rate:.6E}")}
+    found |= {name: float(f"{loss:.6E}") for name, loss in losses.items()}
+    return found if norm is None else found | {"grad norm": float(f"{norm:.3f}")}
 
 
 class Lines:

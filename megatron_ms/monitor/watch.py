@@ -100,6 +100,10 @@ class Watch:
         self._operations = self._operations_after = 0.0
         self._gained = 0.0  # seconds of this attempt's steps
         self._remembered = 0.0  # seconds of checkpoints in memory that are in the records already
+        self._result: Any = None  # what train_step has returned for the last finished step
+        self._newest: dict[
+            str, Any
+        ] = {}  # the record of the last measured step, on ranks that do not write it
         self._skipped = False
         self._first = (
             ""  # the first tensor of this step with NaN or infinity, where the step goes on nevertheless
@@ -156,6 +160,7 @@ class Watch:
                 original, self._forward(forward), data, model, optimizer, scheduler, *rest, **named
             )
             self.last_words.finished(self.iteration)
+            self._result = result
             if self.iteration % self.settings.interval == 0:
                 self._measure(result, optimizer, arguments)
         except Exception:
@@ -264,11 +269,24 @@ class Watch:
             arguments.consumed_train_samples += _batch(arguments)
             operations = self._operations_after
         try:
-            self.last_words.speak(model, optimizer, scheduler, operations, self._reasons_alone)
+            told = self._told(optimizer, arguments)
+            self.last_words.speak(model, optimizer, scheduler, operations, self._reasons_alone, told)
         except Exception as error:
             text = f"rank {self.rank} has failed to write before its end: {type(error).__name__}: {error}"
             print(text, flush=True)
             events.append(self.settings.folder, "last words", text, iteration=self.iteration)
+
+    def _told(self, optimizer: Any, arguments: Any) -> dict[str, dict[str, Any]]:
+        """The numbers of the last finished step, by file, because the ranks that write them may have ended before they did so."""
+        number, found = self.last_words.whole, {}
+        if number is not None and self._newest.get("iteration") == number:
+            found[outputs.MEASURED] = self._newest
+        if number is not None and self._result is not None and arguments.log_interval == 1:
+            losses = {name: float(value) for name, value in self._result[0].items()}
+            norm = None if self._result[_GRAD_NORM] is None else float(self._result[_GRAD_NORM])
+            logged = outputs.logged(number, arguments.train_iters, losses, _rate(optimizer), norm)
+            found[outputs.LOGGED] = logged | {"time": time.time()}
+        return found
 
     def _forward(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Upstream's forward step, whose loss is noted before it is reduced over the ranks."""
@@ -424,7 +442,7 @@ class Watch:
 
     # -- after a step ---------------------------------------------------------------------------------------
     def _measure(self, result: Any, optimizer: Any, arguments: Any) -> None:
-        """Collects the numbers of all ranks on rank 0, which writes them, or its own alone if the others have gone."""
+        """Collects the numbers of all ranks, or of this one alone if the others have gone. Rank 0 writes them."""
         import torch
 
         own, self._own = self._own, {}
@@ -435,11 +453,9 @@ class Watch:
             self._judge()
             gathered = together(own)
         except Exception:
-            if self.rank == 0:
-                self._write([own], optimizer, arguments)
+            self._keep([own], optimizer, arguments)
             raise
-        if self.rank == 0:
-            self._write(gathered, optimizer, arguments)
+        self._keep(gathered, optimizer, arguments)
         self._seconds = self._waited = 0.0
         self._steps = 0
         self._judged.clear()
@@ -458,8 +474,15 @@ class Watch:
             "state": tensors.state_norms(optimizer) if self.settings.optimizer else {},
         }
 
-    def _write(self, gathered: list[dict[str, Any]], optimizer: Any, arguments: Any) -> None:
+    def _keep(self, gathered: list[dict[str, Any]], optimizer: Any, arguments: Any) -> None:
+        """Writes the record on rank 0. The other ranks keep it until the next one."""
         record = self._record(gathered, optimizer, arguments)
+        if self.rank == 0:
+            self._write(record | self._use_of_time(record))
+        else:
+            self._newest = record
+
+    def _write(self, record: dict[str, Any]) -> None:
         own, lasted = [one["seconds"] for one in record["ranks"]], record["seconds"] * record["steps"]
         lines = self.stragglers.add(own, lasted)
         for text in lines:
@@ -483,11 +506,11 @@ class Watch:
         record["grad norm"] = next((norm for norm in [*norms, *attempts] if norm is not None), None)
         if self._judged:
             record |= {"embedding norm": self._judged[-1][1]["embedding norm"], "judged": list(self._judged)}
-        record["learning rate"] = next(iter(group["lr"] for group in optimizer.param_groups), None)
+        record["learning rate"] = _rate(optimizer)
         record |= self._speed(seconds, arguments)
         record["memory"] = max(one["memory"] for one in gathered)
-        record |= self._use_of_time(record)
-        record["ranks"] = [
+        unknown: list[dict[str, Any]] = [{}] * (self.rank if len(gathered) == 1 else 0)
+        record["ranks"] = unknown + [
             {name: value for name, value in one.items() if value not in ({}, None)} for one in gathered
         ]
         return record
@@ -541,6 +564,11 @@ def _batch(arguments: Any) -> int:
     from megatron.core.num_microbatches_calculator import get_num_microbatches
 
     return arguments.micro_batch_size * arguments.data_parallel_size * get_num_microbatches()
+
+
+def _rate(optimizer: Any) -> float | None:
+    """The learning rate of the first group of parameters; None if this rank has none."""
+    return next(iter(group["lr"] for group in optimizer.param_groups), None)
 
 
 def _whole(parts: Sequence[past.Values]) -> past.Values:

@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import copy
 import functools
-import json
 import os
 import random
 import shutil
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -43,8 +41,6 @@ def against(arguments: Any) -> str:
     """Why the ranks of a training cannot write alone, by upstream's arguments; "" if they can."""
     if not getattr(arguments, "save", None):
         return "the run writes no checkpoints"
-    if "mindspeed_llm" in sys.modules:
-        return "with MindSpeed-LLM a run did not always go on bit for bit from such a checkpoint"
     if getattr(arguments, "use_dist_ckpt", False) or arguments.ckpt_format != "torch":
         return f"the ranks write the format {arguments.ckpt_format} together"
     return next((why for name, why in _AGAINST.items() if getattr(arguments, name, None)), "")
@@ -65,7 +61,14 @@ class LastWords:
         """At the first step. All ranks take part."""
         from megatron.training import checkpointing
 
-        own = "" if against(arguments) else Path(checkpointing.get_checkpoint_name("", 0)).parent.name
+        why = against(arguments)
+        if why and arguments.save and self.rank == 0:
+            self._say(
+                f"after a failure the ranks that are left cannot write a checkpoint: {why}. The steps since the last one are then "
+                "computed again; with recovery.memory=1 it is one step at most",
+                self.saving.newest,
+            )
+        own = "" if why else Path(checkpointing.get_checkpoint_name("", 0)).parent.name
         found = together(own)
         if not all(found) or found[: self.rank].count(own) >= _WRITERS:
             return
@@ -94,11 +97,12 @@ class LastWords:
         scheduler: Any,
         operations: float,
         reasons: Callable[[int], tuple[str, ...]],
+        told: Mapping[str, Any],
     ) -> None:
         """After a failure: writes this rank's part, if its state is that of a finished step which has no checkpoint yet.
 
         operations: upstream's count of floating point operations up to that step. reasons(iteration): why a checkpoint of it is
-        unhealthy, without asking other ranks.
+        unhealthy, without asking other ranks. told: the numbers of that step, by the name of the file that should have them.
         """
         from megatron.training import checkpointing, get_args
 
@@ -113,7 +117,8 @@ class LastWords:
         shutil.rmtree(own, ignore_errors=True)
         manifest.demand(folder)
         own.mkdir(parents=True)
-        (own / ABOUT).write_text(json.dumps({"part": self._part, "parts": self.parts}), encoding="utf-8")
+        about = {"part": self._part, "parts": self.parts, **told}
+        (own / ABOUT).write_text(events.line_of(about), encoding="utf-8")
         if self._random:
             _set_random_states(self._random)
         given.save = str(own)

@@ -198,7 +198,9 @@ class Saving:
 
     def _put_together(self, folder: Path) -> None:
         """Makes a checkpoint of what the ranks of a failed attempt have written last. The machines of that attempt have ended."""
-        number = last_parts.put_together(folder)
+        # The lines of upstream's log are in the folder of the machine with the last rank.
+        records = last_parts.RECORDS if self.machine.count == 1 else last_parts.RECORDS[:1]
+        number = last_parts.put_together(folder, self.folder, records)
         last_parts.discard(folder)
         if number is not None:
             events.append(self.folder, "kept", last_parts.said(number), iteration=number)

@@ -110,7 +110,7 @@ class Supervisor:
         if number is not None:
             self._kept(f"checkpoint {number} was kept from memory", number)
         if self.rules.saves and self.rules.machines == 1:  # on several machines other ranks may still write
-            number = last_parts.put_together(self.checkpoints)
+            number = last_parts.put_together(self.checkpoints, self.folder)
             if number is not None:
                 self._kept(last_parts.said(number), number)
             last_parts.discard(self.checkpoints)
@@ -132,9 +132,21 @@ class Supervisor:
             )
         self.restarts += 1
         pause = min(self.rules.backoff * 2 ** (self.restarts - 1), _LONGEST)
-        said = f"{text}; restart {self.restarts} of {self.rules.restarts} in {pause:g} s"
+        said = f"{text}; restart {self.restarts} of {self.rules.restarts} in {pause:g} s" + self._lost(where)
         events.append(self.folder, "restart", said, pause=pause)
         return Verdict(None, said, pause)
+
+    def _lost(self, where: int) -> str:
+        """The steps before a failure in iteration `where` that no checkpoint has, if checkpoints in memory would have kept them."""
+        saved = self._saved()
+        if (
+            not self.rules.saves
+            or self.memory is not None
+            or self.rules.machines > 1
+            or where - 1 <= saved + 1
+        ):
+            return ""
+        return f"; steps {saved + 1} to {where - 1} are computed again (with recovery.memory=1 it would be one at most)"
 
     def _asked(self, code: int, where: int) -> Verdict:
         """The end that a signal asked for. It is a success if nothing that was computed is lost."""

@@ -22,6 +22,7 @@ from typing import Any
 from .. import locks
 from ..convert.steps import write_atomically
 from ..errors import UserError, see
+from ..monitor.outputs import LOGGED
 
 LATEST = "latest_checkpointed_iteration.txt"
 TRAINERS = "checkpoint-"  # of transformers' Trainer, before the iteration
@@ -39,7 +40,7 @@ class RunFolder:
 
     @property
     def losses(self) -> Path:
-        return self.path / "losses.jsonl"
+        return self.path / LOGGED
 
     @property
     def checkpoints(self) -> Path:

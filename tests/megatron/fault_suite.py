@@ -77,6 +77,7 @@ class Suite:
         must(run.code == 0, run.output[-3000:])
         must(len(run.told("restart")) == 1, f"restarts: {run.told('restart')}")
         must(run.curve() == base.curve(), f"the curve differs: {run.curve()} {base.curve()}")
+        must(run.logged() == base.logged(), f"the log differs: {run.logged()} {base.logged()}")
         must(run.lost() <= most, f"{run.lost()} steps were lost")
         if survivors:
             must(len(run.told("kept")) == 1 and "put together" in run.told("kept")[0], str(run.told("kept")))

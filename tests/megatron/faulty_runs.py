@@ -61,6 +61,12 @@ class Run:
         """Loss and gradient norm of all iterations, with all digits."""
         return [(one["loss"], one["grad norm"]) for _, one in sorted(self.records.items())]
 
+    def logged(self) -> dict[int, dict[str, float]]:
+        """The losses, the learning rate and the norm of all iterations as upstream's log has them."""
+        names = ("lm loss", "learning rate", "grad norm")
+        lines = folders.RunFolder(self.folder).records()
+        return {line["iteration"]: {name: line[name] for name in names} for line in lines if "of" in line}
+
     def told(self, kind: str) -> list[str]:
         return [event["text"] for event in self.events if event["kind"] == kind]
 

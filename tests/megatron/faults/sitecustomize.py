@@ -35,6 +35,7 @@ PLACES = {
         "megatron.core.optimizer.optimizer",
         "ChainedOptimizer.step_with_ready_grads",
     ),
+    "log": ("megatron/training/utils.py", "megatron.training.utils", "print_rank_last"),
     "save": ("megatron/training/checkpointing.py", "megatron.training.checkpointing", "generate_state_dict"),
 }
 
@@ -47,6 +48,13 @@ def kill_after(original, *arguments, **named):
     """The work is done on this rank alone."""
     original(*arguments, **named)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_backward(original, *arguments, **named):
+    """The rank is killed when a gradient comes back to the layer."""
+    result = original(*arguments, **named)
+    result[0].register_hook(lambda gradient: os.kill(os.getpid(), signal.SIGKILL))
+    return result
 
 
 def stop(original, *arguments, **named):
@@ -166,7 +174,7 @@ def _due() -> bool:
     """True if this call has the fault: the right iteration, and not yet so many times."""
     from megatron.training import get_args
 
-    number = get_args().curr_iteration + 1
+    number = getattr(get_args(), "curr_iteration", -1) + 1  # 0 before the first step
     first = _fault["iteration"]
     if not first <= number < first + _fault.get("steps", 1):
         return False

@@ -43,6 +43,21 @@ def test_two_crashes_at_the_same_iteration_stop_the_run(tmp_path) -> None:
     assert [event["kind"] for event in events.read(tmp_path)].count("restart") == 1
 
 
+def test_steps_that_are_lost_are_told_with_what_would_keep_them(tmp_path) -> None:
+    """Checkpoint 4 is whole, and iteration 7 has failed, so two finished steps are lost."""
+    checkpoints = tmp_path / "checkpoints"
+    place = manifest.place_of(checkpoints, 4)
+    place.mkdir(parents=True)
+    (place / "common.pt").write_text("x")
+    manifest.write(place, manifest.measure(place))
+    advice = "; steps 5 to 6 are computed again (with recovery.memory=1 it would be one at most)"
+    assert attempt(Supervisor(tmp_path, Rules(restarts=9, saves=True)), 7).text.endswith(advice)
+    assert "again" not in attempt(Supervisor(tmp_path, Rules(restarts=9, saves=True)), 6).text
+    assert "again" not in attempt(Supervisor(tmp_path, Rules(restarts=9, saves=False)), 7).text
+    memory = Supervisor(tmp_path, Rules(restarts=9, saves=True), tmp_path / "memory", checkpoints)
+    assert "again" not in attempt(memory, 7).text
+
+
 def test_without_restarts_the_first_failure_is_the_end(tmp_path) -> None:
     verdict = attempt(Supervisor(tmp_path, Rules()), 3)
     assert verdict.code == FAILED
