@@ -23,6 +23,7 @@ from typing import Any
 
 import safetensors
 
+from megatron_ms.monitor import events, outputs
 from megatron_ms.recovery import manifest
 from tests.megatron import full_disk, shared_memory
 from tests.megatron import lm_checkout as tools
@@ -34,6 +35,7 @@ from tests.megatron.machines import Machines
 
 PAGE = tools.ROOT / "docs" / "reliability.md"
 CUTS = 1000  # kills of a save, for each format
+SHARDS = ("save.format=torch_dist", "parallel.distributed_optimizer=true", "train.precision=bf16")
 SAFETENSORS = ("save.format=safetensors", "parallel.distributed_optimizer=true", "train.precision=bf16")
 LONG = 20_000  # steps of the long run
 
@@ -44,7 +46,9 @@ def killed(
     """A rank ends. Without words, and not in a save, the other one has a copy of all and writes it."""
 
     def check(suite: Suite) -> Row:
-        name = f"{place}-{what}-{'-'.join(words)}".translate(str.maketrans(" .=_", "----"))
+        name = f"{place}-{what}-{more.get('rank', 1)}-{'-'.join(words)}".translate(
+            str.maketrans(" .=_", "----")
+        )
         survivors = place != "save" and not words
         most = 1 if survivors or MEMORY in words else INTERVAL
         fault = {"place": place, "what": what, "iteration": iteration, **more}
@@ -376,6 +380,44 @@ def machine_lost(number: int) -> Callable[[Suite], Row]:
     return check
 
 
+def fewer_machines(suite: Suite) -> Row:
+    """One of two machines ends and the other one goes on alone, until the first one comes back.
+
+    Other ranks add up the gradients in another order, so the curves are not equal in the last bits.
+    """
+    machines = Machines(suite.toy, "fewer")
+    words = (
+        "train.iterations=800",
+        "save.interval=20",
+        "model.hidden_dropout=0",
+        "model.attention_dropout=0",
+    )
+    recovery = (MEMORY, "recovery.restarts=9", "recovery.backoff=0.1", "run.min_nodes=1")
+    base = suite.toy.run(*words, name="all-machines")
+    must(base.code == 0, base.output[-3000:])
+    for one in range(machines.count):
+        machines.start(one, *words, *recovery)
+    machines.reached(7, ranks=2)
+    machines.running[1].lose(machines.run)
+    del machines.running[1]
+    before = max(line["iteration"] for line in events.read(machines.run, outputs.MEASURED))
+    when = time.time()
+    alone = machines.reached(before + 20, ranks=1)
+    machines.start(1, *words, *recovery)
+    machines.reached(alone, ranks=2)
+    run = machines.ended()
+    must(run.code == 0 and not run.left, f"{run.left} {run.output}")
+    steps = [event for event in run.events if event["kind"] == "step" and event["time"] > when]
+    must(len(steps) == 2 and steps[0]["iteration"] >= before, f"{before} {steps}")
+    counts = {len(run.records[number]["ranks"]) for number in range(before + 1, steps[1]["iteration"])}
+    must(counts == {1}, f"{counts} ranks between {before} and {steps[1]['iteration']}")
+    must(len(run.records) == len(base.records) == 800, str(len(run.records)))
+    apart = max(abs(one["loss"] / base.records[number]["loss"] - 1) for number, one in run.records.items())
+    must(apart < 1e-3, f"losses differ by {apart:.1e}")
+    seen = f"1 rank goes on in iteration {steps[0]['iteration']}, 2 in {steps[1]['iteration']}; losses within {apart:.0e}"
+    return Row(1, run.lost(), time_of(steps[0]["time"] - when, run), seen)
+
+
 def flat(suite: Suite, steps: int = LONG) -> Row:
     """A long run in which everything that observes and saves is on. What its processes have must not grow."""
     words = [f"train.iterations={steps}", f"save.interval={steps // 20}", "recovery.memory=20"]
@@ -410,6 +452,7 @@ PIPELINE = "parallel.pipeline=2"
 IN_COLLECTIVE = killed("all-reduce", "kill_waiting", rank=[0, 1], where="< wait")
 BETWEEN = killed("optimizer", "kill_between", where=" parameters are updated")
 OPENING = killed("save", "kill_opening", 8, rank=0, where=" is opened")
+IN_SHARDS = killed("forward", "error", 7, MEMORY, *SHARDS)
 NAN_FIRST = nan_kind("nan", f"output of {LAYER}", PIPELINE, rank=0, place="layer")
 NAN_LAST = nan_kind("nan", f"output of {LAYER}", PIPELINE, place="layer")
 NAN_GRADIENT = nan_kind("nan_gradient", f"gradient of {LAYER}.bias", place="layer")
@@ -417,17 +460,22 @@ NAN_WEIGHT = nan_kind("nan_weight", f"weight {WEIGHT}", place="forward", weight=
 
 FAULTS = {
     "forward": Fault("SIGKILL of a rank in the forward pass", killed("forward")),
+    "backward": Fault("SIGKILL of a rank in the backward pass", killed("layer", "kill_backward")),
     "all-reduce": Fault("SIGKILL of a rank before the all-reduce of gradients", killed("all-reduce")),
     "inside": Fault("SIGKILL of a rank inside the all-reduce of gradients", IN_COLLECTIVE),
     "between": Fault("SIGKILL of a rank between two parameters of its optimizer step", BETWEEN),
     "optimizer": Fault("SIGKILL of a rank after its optimizer step", killed("optimizer", "kill_after")),
+    "optimizer-0": Fault("SIGKILL of rank 0 after its optimizer step", killed("optimizer", "kill_after", rank=0)),
+    "log": Fault("SIGKILL of a rank after a step, before its line of the log", killed("log")),
     "save": Fault("SIGXFSZ of a rank in a save, at byte 100,000 of a file", killed("save", "cut", 8, rank=0, bytes=100_000)),
     "opening": Fault("SIGKILL of a rank in a save, when it opens a file", OPENING),
     "memory": Fault("SIGKILL of a rank, with checkpoints in memory", killed("optimizer", "kill_after", 7, MEMORY)),
     "machine": Fault("machine 1 of 2 is lost, with its memory", machine_lost(1)),
     "machine-0": Fault("machine 0 of 2 is lost, with its memory and the store", machine_lost(0)),
+    "fewer": Fault("machine 1 of 2 is lost and comes back, with run.min_nodes 1", fewer_machines),
     "survivors": Fault("a fatal error of a rank", killed("forward", "error")),
     "error": Fault("a fatal error of a rank, with checkpoints in memory", killed("forward", "error", 7, MEMORY)),
+    "shards": Fault("a fatal error of a rank, distributed optimizer, with checkpoints in memory", IN_SHARDS),
     "torch_dist": Fault("SIGKILL of a rank, format torch_dist", killed("forward", "kill", 7, "save.format=torch_dist")),
     "safetensors": Fault("SIGKILL of a rank, format safetensors", killed("forward", "kill", 7, *SAFETENSORS)),
     "SIGTERM": Fault("SIGTERM", asked("terminate")),

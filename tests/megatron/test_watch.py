@@ -99,7 +99,7 @@ def _whole(name: str, norms: list[float]) -> float:
     return sum(norm**2 for norm in norms) if divided and "layer_norm" not in name else norms[0] ** 2
 
 
-@pytest.mark.parametrize("name", ["memory", "large", "nan", "SIGTERM", "safetensors", "machine"])
+@pytest.mark.parametrize("name", ["memory", "large", "nan", "SIGTERM", "safetensors", "machine", "fewer"])
 def test_a_part_of_the_table(suite, name) -> None:
     reliability.FAULTS[name].check(suite)
 
