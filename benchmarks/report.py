@@ -10,7 +10,7 @@ HEAD = """# Speed compared with PyTorch
 Written by `python -m benchmarks --torch-python PATH`; do not edit by hand. PyTorch and msadapter run the same code of
 `benchmarks/` in two processes that take turns on the same machine ({cpu}, {threads} threads, load average {load}).
 A ratio is PyTorch's time divided by msadapter's time, so msadapter is faster where it is above 1.
-Ratios and times are medians over {rounds} turns.
+Ratios and times are medians over {rounds} turns, and over up to four times as many where the turns differ by more than a fifth.
 PyTorch {torch}, MindSpore {mindspore}, {when}.
 
 ![Ratios of all works](benchmarks_ratios.png)

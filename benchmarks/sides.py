@@ -20,6 +20,8 @@ SHIM = ROOT / "msadapter" / "alias" / "shim"
 
 
 PATIENCE = 15.0  # seconds for the turns of one work
+STEADY = 1.2  # the middle half of the turns' ratios lies within this factor, or there are more turns
+MORE = 4  # how many times the asked number of turns there are at most
 
 
 class WorkFailed(Exception):
@@ -102,6 +104,18 @@ class Side:
         self.process.wait()
 
 
+def ratios(times: dict[str, list[float]]) -> list[float]:
+    """PyTorch's time divided by ours, for each turn."""
+    return [theirs / ours for ours, theirs in zip(times["ours"], times["theirs"], strict=True)]
+
+
+def is_steady(found: list[float]) -> bool:
+    """Whether the middle half of the ratios lies within the factor STEADY. A single ratio is."""
+    ordered = sorted(found)
+    quarter = len(ordered) // 4
+    return ordered[-1 - quarter] <= STEADY * ordered[quarter]
+
+
 class Pair:
     """The worker of msadapter and the worker of PyTorch."""
 
@@ -114,7 +128,10 @@ class Pair:
         self.sides = {who: make() for who, make in self.make.items()}
 
     def compare(self, work: str, rounds: int, slice_seconds: float) -> dict:
-        """The median seconds per call of both sides, and the median of (theirs / ours). Slow works get fewer rounds."""
+        """The median seconds per call of both sides, and the median of (theirs / ours).
+
+        Slow works get fewer rounds. Works whose ratios differ from turn to turn, as on a busy machine, get more.
+        """
         sizes, errors = {}, {}
         try:
             for who, side in self.sides.items():
@@ -128,19 +145,21 @@ class Pair:
             calls = {who: n for who, (n, _) in sizes.items()}
             rounds = max(1, min(rounds, round(PATIENCE / sum(n * one for n, one in sizes.values()))))
             times = {who: [] for who in self.sides}
-            for turn in range(rounds):
+            for turn in range(MORE * rounds):
                 for who in sorted(self.sides, reverse=bool(turn % 2)):
                     times[who].append(self.sides[who].seconds(work, calls[who]) / calls[who])
+                if turn + 1 >= rounds and is_steady(ratios(times)):
+                    break
         except WorkAbsent as reason:
             return {"absent": str(reason)}
         except WorkFailed as error:
             self._revive()
             return {"error": str(error), "failed": []}
-        ratios = [theirs / ours for ours, theirs in zip(times["ours"], times["theirs"], strict=True)]
+        found = ratios(times)
         return {
             **{who: statistics.median(seen) for who, seen in times.items()},
-            "ratio": statistics.median(ratios),
-            "spread": [min(ratios), max(ratios)],
+            "ratio": statistics.median(found),
+            "spread": [min(found), max(found)],
         }
 
     def _revive(self) -> None:

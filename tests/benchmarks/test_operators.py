@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks import operator_arguments, operators, operators_report
-from benchmarks.sides import ROOT, environment
+from benchmarks.sides import ROOT, Pair, environment
 
 OPERATORS = [
     {"name": "exp", "module": "pointwise", "pointwise": True, "gradient": True, "required": ["Tensor"]},
@@ -297,3 +297,31 @@ def test_wrong_sizes_are_told(capsys):
         with pytest.raises(SystemExit):
             operators.arguments(["--list", "--sizes", sizes])
         assert f"--sizes {sizes}" in capsys.readouterr().err
+
+
+class _Side:
+    """A side whose turns take the given times, again and again."""
+
+    def __init__(self, *seconds):
+        self.times, self.turns = seconds, 0
+
+    def calls_within(self, work, seconds):
+        return 1, 0.001
+
+    def seconds(self, work, calls):
+        self.turns += 1
+        return self.times[(self.turns - 1) % len(self.times)]
+
+
+@pytest.mark.parametrize(
+    ("ours", "turns", "ratio"),
+    [((1.0,), 3, 2.0), ((1.0, 1.1, 1.0), 3, 2.0), ((1.0, 3.0, 1.0), 4, 2.0), ((1.0, 3.0), 12, 4 / 3)],
+    ids=["steady", "nearly steady", "one turn disturbed", "never steady"],
+)
+def test_works_of_unsteady_ratios_get_more_turns(ours, turns, ratio):
+    """More turns until the middle half of the ratios agrees, and four times as many at most."""
+    pair = Pair.__new__(Pair)
+    pair.sides = {"ours": _Side(*ours), "theirs": _Side(2.0)}
+    found = pair.compare("work", 3, 0.001)
+    assert pair.sides["ours"].turns == pair.sides["theirs"].turns == turns
+    assert found["ratio"] == pytest.approx(ratio)
