@@ -159,14 +159,17 @@ _seen: dict = {}  # the last valid compressed mask; a model passes the same one 
 
 
 def _is_compressed(mask) -> bool:
-    key = (mask.data_ptr(), mask._version, tuple(mask.shape), mask.dtype)
-    if key == _seen.get("key"):
-        return True
+    # Tensors made in inference mode have no version that would tell of a change, so they are looked at each time.
+    key = None
+    if not mask.is_inference():
+        key = (mask.data_ptr(), mask._version, tuple(mask.shape), mask.dtype)
+        if key == _seen.get("key"):
+            return True
     flags = mask != 0
     good = bool((flags[:SIDE] == msadapter.ones_like(flags[:SIDE]).triu(1)).all())
     if good and flags.shape[0] > SIDE:
         rest = flags[SIDE:]
         good = not bool(rest[:, : SIDE // 2].any()) and bool(rest[:, SIDE // 2 :].all())
-    if good:
+    if good and key is not None:
         _seen.update(key=key, mask=mask)  # keep the mask alive, so that its address is not reused
     return good

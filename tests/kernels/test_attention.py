@@ -639,6 +639,18 @@ def test_the_good_compressed_mask_is_looked_at_once_and_again_when_changed():
         npu_fusion_attention(q, q, q, 1, "BNSD", atten_mask=mask, sparse_mode=2)
 
 
+def test_a_compressed_mask_made_in_inference_mode_is_checked_each_time():
+    """It has no version that would tell of a change."""
+    with torch.inference_mode():
+        mask = torch.ones(2048, 2048, dtype=torch.bool).triu(1)
+        q = torch.tensor(np.arange(8.0).reshape(1, 1, 2, 4))
+        out = npu_fusion_attention(q, q, q, 1, "BNSD", atten_mask=mask, sparse_mode=2)[0]
+        np.testing.assert_array_equal(out[0, 0, 0].numpy(), q[0, 0, 0].numpy())
+        mask[0, 1] = False
+        with pytest.raises(RuntimeError, match="above the diagonal"):
+            npu_fusion_attention(q, q, q, 1, "BNSD", atten_mask=mask, sparse_mode=2)
+
+
 def test_layouts_agree_with_one_another():
     arrays = made(19, 2, 4, 2, 5, 5, 4)
     results = []
