@@ -31,6 +31,10 @@ _GEOMETRY = {
     "moe_ffn_hidden_size": ("moe_intermediate_size",),
 }
 
+# model_type -> the window of transformers where config.json does not name one. Of these, the first two have it in all layers.
+_WINDOWS = {"mistral": 4096, "mixtral": None, "qwen2": None, "qwen3": None, "qwen3_moe": None}
+_EVERYWHERE = ("mistral", "mixtral")
+
 
 def settings_of(document: Document) -> Settings:
     """The settings of a training with as many processes as the layout has parts."""
@@ -78,6 +82,37 @@ def check_geometry(settings: Settings, facts: Mapping[str, Any], model: Path) ->
         if given and stated is not None and own is not None and own != stated:
             message = f"is {own}, but {model / 'config.json'} has {stated}"
             raise settings.document.error(f"model.{key}", message)
+    _check_window(settings, facts, model / "config.json")
+
+
+def _check_window(settings: Settings, facts: Mapping[str, Any], config: Path) -> None:
+    """Raises UserError unless a token attends to as many tokens in Megatron's model as in that of transformers.
+
+    A window of N is N tokens in transformers, the token itself among them, and N tokens before the token in MindSpeed-LLM,
+    which applies it in flash attention alone.
+    """
+    kind = str(facts.get("model_type"))
+    if kind not in _WINDOWS:
+        return
+    window = facts.get("sliding_window", _WINDOWS[kind])
+    if kind not in _EVERYWHERE:
+        if facts.get("use_sliding_window"):
+            raise UserError(
+                f"{config}: use_sliding_window: MindSpeed-LLM cannot give a window to some layers alone"
+            )
+        window = None
+    given, document = settings.flag("sliding_window"), settings.document
+    if window is None and given is not None:
+        raise document.error("model.sliding_window", f"is {given}, but {config} has no window: write null")
+    if window is None or given is None and window >= facts.get("max_position_embeddings", window + 1):
+        return
+    if given != window - 1:
+        message = f"is {given}, but must be {window - 1}, because {config} has a window of {window} tokens with the token itself"
+        raise document.error("model.sliding_window", message)
+    if not settings.flag("use_flash_attn"):
+        raise document.error(
+            "model.use_flash_attn", "must be true: nothing else in MindSpeed-LLM applies sliding_window"
+        )
 
 
 def latest(checkpoint: Path) -> Path:

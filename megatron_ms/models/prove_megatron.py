@@ -129,6 +129,8 @@ def adapts(words: list[str]) -> dict[str, float]:
     lora = [*words, *data, "run.task=lora", "name=adapter", "tune.rank=4", "tune.alpha=8", "save.interval=3"]
     if _EXPERTS in words:  # upstream asks for this exchange, and experts have no place in an adapter
         lora += ["model.moe_token_dispatcher_type=alltoall_seq", "tune.targets=[linear_qkv,linear_proj]"]
+    if any(word.startswith("model.sliding_window=") for word in words):  # which masks padding in no other way
+        lora.append("dataset.reset_attention_mask=true")
     _run("train", [*lora, "train.iterations=3"])
     (run,) = Path("runs/adapter").iterdir()
     found = {}

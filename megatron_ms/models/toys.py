@@ -128,7 +128,8 @@ TOYS = {
     "LLaMA": Toy("llama-7b", "LlamaConfig", {"num_key_value_heads": 8}, {"num_query_groups": 8}),
     "LLaMA2": Toy("llama2-7b", "LlamaConfig"),
     "LLaMA3": Toy("llama3-8b", "LlamaConfig", *_rope(5e5)),
-    "Mistral": Toy("mistral-7b", "MistralConfig"),
+    # A window shorter than the texts of the proofs; upstream counts the tokens before the token itself.
+    "Mistral": Toy("mistral-7b", "MistralConfig", {"sliding_window": 8}, {"sliding_window": 7}),
     "Mixtral": Toy("mixtral-8x7b", "MixtralConfig", {"num_local_experts": 4, "num_experts_per_tok": 2}),
     "Qwen1.5": Toy("qwen1.5-0.5b", "Qwen2Config", _TIED),
     "Qwen2.5": Toy("qwen2.5-0.5b", "Qwen2Config", _TIED),

@@ -46,6 +46,7 @@ _TUNED = ("sft", "lora")
 _SCHEDULES = {"new": "override_opt_param_scheduler", "old": "use_checkpoint_opt_param_scheduler"}
 Entry = tuple[str, str, Any]  # our key, upstream's flag, value
 _MOCK = 4096
+_FIXED = "convert"  # the key of flags that loading a checkpoint sets, whatever a file says
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,7 @@ def command(settings: Settings, folder: Path, resumed: bool = False) -> Command:
     if settings.save.interval is not None and settings.save.format == "torch_dist" and trees.only_torch():
         message = f"is {settings.save.format}, but {trees.programs} writes torch whatever it is told: use MindSpeed-LLM 26.1.0"
         raise settings.document.error("save.format", message)
+    _check_window(settings, tuned)
     program = "posttrain_gpt.py" if tuned else "pretrain_gpt.py"
     flags = upstream_flags.read(trees, program)
     words = _flag_words(settings, trees, flags, folder, resumed)
@@ -108,6 +110,26 @@ def command(settings: Settings, folder: Path, resumed: bool = False) -> Command:
     variables = trees.environment(settings.run.device, settings.run.processes)
     watched = len(launcher) if settings.monitor.watch else 0
     return Command((*launcher, str(trees.program(program)), *words), variables, watched)
+
+
+def _check_window(settings: Settings, tuned: bool) -> None:
+    """Raises UserError where MindSpeed-LLM would leave out the window, or end in an operator that takes no other mask with it."""
+    window = settings.flag("sliding_window")
+    if window is None:
+        return
+    if not settings.flag("use_flash_attn"):
+        message = "must be true: nothing else in MindSpeed-LLM applies sliding_window"
+        raise settings.document.error("model.use_flash_attn", message)
+    length = settings.dataset.sequence_length
+    if tuned and length > int(str(window)) and not settings.flag("reset_attention_mask"):
+        task = settings.run.task
+        message = (
+            f"must be true, or give fewer tokens: {task} in {length} tokens masks the padding without it"
+        )
+        raise settings.document.error(
+            "dataset.reset_attention_mask",
+            f"{message}, and MindSpeed-LLM takes no such mask with sliding_window",
+        )
 
 
 def loading_command(
@@ -119,16 +141,20 @@ def loading_command(
 ) -> Command:
     """The command that starts a program with upstream's flags on the ranks of a layout, and loads a checkpoint's weights.
 
-    program: its words before the flags. entries: further flags.
+    program: its words before the flags. entries: further flags. The model drops nothing out, whatever the file says for
+    a training: MindSpeed-LLM's flash attention passes its dropout to the operator in the mode `eval` too. Its rows are one
+    text each, so the positions of several texts in a row are not asked for.
     """
     flags = upstream_flags.read(trees, "pretrain_gpt.py")
     own: list[Entry] = [
         *entries,
+        *((_FIXED, flag, 0.0) for flag in ("attention_dropout", "hidden_dropout")),
+        *((_FIXED, flag, False) for flag in ("reset_attention_mask", "reset_position_ids")),
         *_declared(settings),
         *_model(settings, trees),
-        ("convert", "load", str(checkpoint)),
-        *(("convert", flag, True) for flag in ("finetune", "no_load_optim", "no_load_rng")),
-        ("convert", "tokenizer_type", "NullTokenizer"),
+        (_FIXED, "load", str(checkpoint)),
+        *((_FIXED, flag, True) for flag in ("finetune", "no_load_optim", "no_load_rng")),
+        (_FIXED, "tokenizer_type", "NullTokenizer"),
         ("model.vocab_size", "vocab_size", (settings.model.vocab_size or 1) - 1),  # and a token for the end
         ("train.iterations", "train_iters", 1),
     ]
@@ -163,9 +189,10 @@ def _words_of(settings: Settings, flags: Flags, entries: Iterable[Entry]) -> lis
         if flag in given:
             continue
         own = key.rpartition(".")[2] == flag
-        if flag in extra and extra[flag] != key:
+        if flag in extra and extra[flag] != key and key != _FIXED:
             continue  # a flag that is given by its own name counts instead of what we derive
-        if flag not in flags and not own and key not in settings.document.origins:
+        off = key == _FIXED and not value
+        if flag not in flags and (off or not own and key not in settings.document.origins):
             continue  # a default of ours that this version of upstream does not know
         try:
             words += flags[flag].line(value)

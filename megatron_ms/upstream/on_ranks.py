@@ -30,6 +30,9 @@ def forward(model: list[Any], ids: Any) -> Any:
     """The logits of the whole vocabulary on the ranks of the last pipeline stage, else None.
 
     ids: [rows, length], the same on all ranks. The logits are [rows, length, vocabulary with its padding].
+
+    MindSpeed-LLM's flash attention gets no mask, as in a training, and then makes its own. With a window the operator
+    takes only that one.
     """
     import torch
     from megatron.core.pipeline_parallel import get_forward_backward_func
@@ -37,11 +40,13 @@ def forward(model: list[Any], ids: Any) -> Any:
 
     rows, length = ids.shape
     places = torch.arange(length, device=ids.device)[None].expand(rows, length)
-    later = torch.ones(length, length, dtype=torch.bool, device=ids.device).triu(1)[None, None]
-    later = later.expand(rows, 1, length, length)
+    hidden = None
+    if not _makes_masks():
+        later = torch.ones(length, length, dtype=torch.bool, device=ids.device).triu(1)
+        hidden = later[None, None].expand(rows, 1, length, length)
 
     def step(batch: Any, part: Any) -> Any:
-        return part(ids, places, later), lambda output, non_loss_data=True: output
+        return part(ids, places, hidden), lambda output, non_loss_data=True: output
 
     with torch.no_grad():
         found = get_forward_backward_func()(
@@ -55,6 +60,14 @@ def forward(model: list[Any], ids: Any) -> Any:
             collect_non_loss_data=True,
         )
     return gather_from_tensor_model_parallel_region(found[0]) if found else None
+
+
+def _makes_masks() -> bool:
+    """Whether attention is the flash attention of MindSpeed, which alone has `sparse_mode`, the pattern of its mask."""
+    from megatron.training import get_args
+
+    args = get_args()
+    return bool(getattr(args, "use_flash_attn", False)) and hasattr(args, "sparse_mode")
 
 
 def _microbatches() -> int:

@@ -13,13 +13,14 @@ for name in ("num-layers", "hidden-size", "num-attention-heads", "num-query-grou
              "tensor-model-parallel-size", "pipeline-model-parallel-size", "context-parallel-size", "num-experts",
              "expert-model-parallel-size"):
     parser.add_argument("--" + name, type=int)
-for name in ("lr", "min-lr", "weight-decay", "clip-grad", "adam-beta1"):
+for name in ("lr", "min-lr", "weight-decay", "clip-grad", "adam-beta1", "attention-dropout",
+             "hidden-dropout"):
     parser.add_argument("--" + name, type=float)
 for name in ("split", "save", "load", "tensorboard-dir", "tokenizer-type", "tokenizer-model", "data-cache-path", "fail"):
     parser.add_argument("--" + name)
 for name in ("mock-data", "bf16", "log-throughput", "swiglu", "finetune", "no-load-optim", "no-load-rng", "no-save-optim",
-             "no-save-rng", "sequence-parallel", "group-query-attention", "no-rope-fusion",
-             "override-opt_param-scheduler", "use-checkpoint-opt_param-scheduler"):
+             "no-save-rng", "sequence-parallel", "reset-attention-mask", "use-flash-attn",
+             "group-query-attention", "no-rope-fusion", "override-opt_param-scheduler", "use-checkpoint-opt_param-scheduler"):
     parser.add_argument("--" + name, action="store_true")
 parser.add_argument("--lr-decay-style", choices=["constant", "cosine"])
 parser.add_argument("--ckpt-format", choices=["torch", "torch_dist"])
@@ -55,7 +56,7 @@ if int(os.environ.get("RANK", "0")) == 0:
 """
 
 _OF_LLM = """
-for name in ("lora-r", "lora-alpha", "padded-vocab-size", "make-vocab-size-divisible-by"):
+for name in ("lora-r", "lora-alpha", "sliding-window", "padded-vocab-size", "make-vocab-size-divisible-by"):
     parser.add_argument("--" + name, type=int)
 for name in ("prompt-type", "tokenizer-name-or-path", "lora-load"):
     parser.add_argument("--" + name)

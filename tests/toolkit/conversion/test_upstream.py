@@ -14,6 +14,7 @@ from megatron_ms.conversion import checkpoints, forward, tools, upstream, weight
 from megatron_ms.errors import UserError
 from megatron_ms.models import levels
 from megatron_ms.models.toys import TOYS
+from megatron_ms.training import megatron
 from megatron_ms.training.folder import LATEST
 from megatron_ms.upstream import trees as upstream_trees
 from tests.toolkit import fake_upstream
@@ -98,6 +99,51 @@ def test_what_does_not_fit_is_named(place, capsys) -> None:
         assert commands.main(["convert", "convert.yaml", *words]) == 2, said
         assert said in capsys.readouterr().err
         assert not list(place.glob(".there*")) and not (place / "there").exists()
+
+
+def test_a_loaded_model_drops_nothing_out_and_reads_single_texts(place) -> None:
+    """MindSpeed-LLM's flash attention would drop scores out in the mode `eval` too, and want the ends of packed texts."""
+    text = (place / "convert.yaml").read_text().replace("recipe: qwen2.5-0.5b\n", "")
+    sizes = "num_layers: 2, hidden_size: 64, num_attention_heads: 4, vocab_size: 256"
+    (place / "convert.yaml").write_text(f"{text}model: {{{sizes}, attention_dropout: 0.1}}\n")
+    words = ["train.hidden_dropout=0.1", "dataset.reset_attention_mask=true"]
+    settings = checkpoints.settings_of(config.load("convert.yaml", words))
+    trees = upstream_trees.find(settings.run.trees)
+    made = megatron.loading_command(settings, trees, ["program.py"], place).words
+    for flag in ("--attention-dropout", "--hidden-dropout"):
+        assert made.count(flag) == 1 and made[made.index(flag) + 1] == "0.0"
+    assert "--reset-attention-mask" not in made
+
+
+def _facts(**facts: object) -> dict[str, object]:
+    return {"max_position_embeddings": 64, **facts}
+
+
+@pytest.mark.parametrize(
+    ("facts", "model", "said"),
+    [
+        (_facts(model_type="mistral", sliding_window=8), {"sliding_window": 7, "use_flash_attn": True}, ""),
+        (_facts(model_type="mistral", sliding_window=8), {}, "sliding_window: is None, but must be 7"),
+        (_facts(model_type="mistral", sliding_window=8), {"sliding_window": 8}, "sliding_window: is 8, but must be 7"),
+        (_facts(model_type="mistral", sliding_window=8), {"sliding_window": 7}, "use_flash_attn: must be true"),
+        (_facts(model_type="mistral", sliding_window=None), {"sliding_window": 7}, "has no window: write null"),
+        (_facts(model_type="mistral", sliding_window=None), {}, ""),
+        (_facts(model_type="mistral"), {}, ""),  # 4,096 is longer than every text
+        ({"model_type": "mistral"}, {}, "must be 4095"),
+        (_facts(model_type="qwen2", sliding_window=8, use_sliding_window=False), {}, ""),
+        (_facts(model_type="qwen2", sliding_window=8, use_sliding_window=True), {}, "a window to some layers alone"),
+        (_facts(model_type="qwen3", sliding_window=8), {"sliding_window": 7}, "has no window"),
+        (_facts(model_type="llama"), {}, ""),
+    ],
+)  # fmt: skip
+def test_a_window_is_that_of_the_model(place, facts, model, said) -> None:
+    words = [*TOYS["Qwen2.5"].words(), *(f"model.{name}={value}" for name, value in model.items())]
+    settings = checkpoints.settings_of(config.load("convert.yaml", words))
+    if not said:
+        checkpoints.check_geometry(settings, facts, place / "model")
+        return
+    with pytest.raises(UserError, match=said):
+        checkpoints.check_geometry(settings, facts, place / "model")
 
 
 def test_a_checkpoint_of_another_layout_is_named(place, capsys) -> None:

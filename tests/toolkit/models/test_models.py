@@ -40,6 +40,13 @@ def test_parameters_that_a_token_uses(name, billions) -> None:
     assert catalogue.read(name).form.active_parameters() / 1e9 == pytest.approx(billions, abs=0.06)
 
 
+@pytest.mark.parametrize("name", sorted({recipe.name for recipe in RECIPES} - {"gpt3-175b"}))
+def test_nothing_is_dropped_out(name) -> None:
+    """Megatron's own default is 0.1, and transformers has 0 for these models. GPT-3 keeps 0.1, as GPT-2 has it."""
+    model = catalogue.content(catalogue.RECIPES / f"{name}.yaml")["model"]
+    assert (model["attention_dropout"], model["hidden_dropout"]) == (0.0, 0.0)
+
+
 def test_levels_are_computed() -> None:
     assert levels.stored() == levels.computed(), "run: python -m megatron_ms.models.levels"
 

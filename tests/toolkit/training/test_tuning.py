@@ -97,6 +97,22 @@ def test_trees_that_are_missing(line, shared, capsys) -> None:
     assert "MindSpeed-LLM also needs a tree of MindSpeed and of Megatron-LM" in capsys.readouterr().err
 
 
+def test_a_window_is_applied_or_refused(line, capsys) -> None:
+    """MindSpeed-LLM applies it in flash attention alone, and not together with a mask of the padding."""
+    window = ["model.sliding_window=8", "model.use_flash_attn=true"]
+    assert "--sliding-window 8" in line("dataset.path=out/text", *window)
+    assert "--sliding-window 8" in line("run.task=sft", *window, "dataset.reset_attention_mask=true")
+    assert "--sliding-window 64" in line(
+        "run.task=sft", "model.sliding_window=64", "model.use_flash_attn=true"
+    )
+    for words, said in (
+        (["dataset.path=out/text", *window[:1]], "model.use_flash_attn: must be true: nothing else"),
+        (["run.task=lora", *window], "dataset.reset_attention_mask: must be true, or give fewer tokens: lora in 64"),
+    ):  # fmt: skip
+        assert commands.main(["train", "toy.yaml", "--print-command", *words]) == 2
+        assert said in capsys.readouterr().err
+
+
 def test_a_format_that_upstream_ignores_is_refused(tmp_path, monkeypatch, capsys) -> None:
     """MindSpeed-LLM 2.3.0 writes torch whatever it is told; the message names the key."""
     monkeypatch.chdir(tmp_path)
