@@ -400,10 +400,11 @@ class Upstream(WithFlags):
 
 
 class About(Section):
-    """What a recipe describes. It has no effect on a training."""
+    """What a recipe describes. A training needs its release of Megatron Core; the rest has no effect."""
 
     level: ClassVar = "basic"
 
     family: str = key("", "the family of the model")
     size: str = key("", "the name of its size")
     published: str = key("", "the published number of parameters in billions")
+    core: str = key("", "the first release of Megatron Core that has all parts of the model, such as 0.19.0")

@@ -126,7 +126,7 @@ class Geometry:
             return count + Count(*self._mlp(self.ffn))
         divided, copied = self._mlp(self.expert_ffn)
         count += Count(copied=self.experts * self.hidden, experts=self.experts * (divided + copied))
-        if self.flags.get("moe_router_bias"):
+        if self.bias and "softmax_type" in self.flags:  # releases with this flag give the router a bias
             count += Count(copied=self.experts)
         shared = (
             self._flag("moe_shared_expert_intermediate_size")
@@ -188,7 +188,7 @@ def of(model: Model, positions: int, flags: Mapping[str, Any]) -> Geometry:
         ffn,
         model.vocab_size or 0,
         model.max_position_embeddings or positions,
-        model.swiglu or bool(flags.get("geglu") or flags.get("gelu_tanh")),
+        model.swiglu or any(flags.get(name) for name in ("geglu", "quick_geglu", "gelu_tanh")),
         model.untie_embeddings_and_output_weights,
         model.num_experts or 0,
         model.moe_router_topk if model.num_experts else 1,

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import load
 from ..config.section import flags_of
-from ..config.training import Parallel
+from ..config.training import About, Parallel
 from ..convert.steps import ROOT
 from ..errors import UserError
 from ..upstream import flags as upstream_flags
 from ..upstream import trees as upstream_trees
 from ..upstream.flags import Flags, ValueProblem
-from ..upstream.trees import LLM, Trees
+from ..upstream.trees import LLM, UNKNOWN, Trees
 from .settings import Settings, existing
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ def command(settings: Settings, folder: Path, resumed: bool = False) -> Command:
     if settings.save.interval is not None and settings.save.format == "torch_dist" and trees.only_torch():
         message = f"is {settings.save.format}, but {trees.programs} writes torch whatever it is told: use MindSpeed-LLM 26.1.0"
         raise settings.document.error("save.format", message)
+    _check_release(settings, trees)
     _check_window(settings, tuned)
     program = "posttrain_gpt.py" if tuned else "pretrain_gpt.py"
     flags = upstream_flags.read(trees, program)
@@ -110,6 +111,19 @@ def command(settings: Settings, folder: Path, resumed: bool = False) -> Command:
     variables = trees.environment(settings.run.device, settings.run.processes)
     watched = len(launcher) if settings.monitor.watch else 0
     return Command((*launcher, str(trees.program(program)), *words), variables, watched)
+
+
+def _check_release(settings: Settings, trees: Trees) -> None:
+    """Raises UserError where the model has parts that the release of Megatron Core in the trees lacks."""
+    wanted = settings.document.section("about", About).core
+    found = upstream_trees.version(trees)
+    if wanted and (found == UNKNOWN or _numbers(found) < _numbers(wanted)):
+        message = f"the model needs Megatron Core {wanted} or newer, but the version of the trees is {found}"
+        raise settings.document.error("run.trees", f"{message}: bash auto_convert.sh core --release {wanted}")
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
 
 
 def _check_window(settings: Settings, tuned: bool) -> None:
@@ -145,6 +159,7 @@ def loading_command(
     a training: MindSpeed-LLM's flash attention passes its dropout to the operator in the mode `eval` too. Its rows are one
     text each, so the positions of several texts in a row are not asked for.
     """
+    _check_release(settings, trees)
     flags = upstream_flags.read(trees, "pretrain_gpt.py")
     own: list[Entry] = [
         *entries,

@@ -316,3 +316,30 @@ def test_a_failed_run_starts_again_and_stops_at_the_same_iteration(fake, capsys)
     assert "restart 1 of 5 in 0 s" in err and "two attempts in a row failed in iteration 0" in err
     status = only_run().status()
     assert status["state"] == "failed" and "ValueError: the numbers went bad" in status["reason"]
+
+
+def test_a_model_that_the_release_cannot_have_is_refused(own, capsys) -> None:
+    """The recipes of GPT-OSS have parts that Megatron Core has since 0.19.0."""
+    about = 'about: {core: "0.19.0"}\n'
+    (own / "toy.yaml").write_text((own / "toy.yaml").read_text() + about)
+    info = own / "tree" / "megatron" / "megatron" / "core" / "package_info.py"
+    for version, code in (("", 2), ("0.16.1", 2), ("0.19.0", 0), ("1.2.0", 0)):
+        if version:
+            info.parent.mkdir(parents=True, exist_ok=True)
+            parts = zip(("MAJOR", "MINOR", "PATCH"), version.split("."), strict=True)
+            info.write_text("".join(f"{name} = {part}\n" for name, part in parts))
+        assert train("--print-command") == code, version
+        error = capsys.readouterr().err
+        wanted = (
+            f"needs Megatron Core 0.19.0 or newer, but the version of the trees is {version or 'unknown'}"
+        )
+        assert (wanted in error) == bool(code)
+
+
+@pytest.mark.parametrize("recipe", ["gpt-oss-20b", "gpt-oss-120b"])
+def test_the_recipes_of_gpt_oss_name_their_release(fake, capsys, recipe) -> None:
+    text = (fake / "toy.yaml").read_text()
+    kept = [line for line in text.splitlines() if not line.startswith(("model:", "dataset:"))]
+    (fake / "toy.yaml").write_text("\n".join([*kept, f"recipe: {recipe}", "dataset: {mock: true}"]) + "\n")
+    assert train() == 2
+    assert "run.trees: the model needs Megatron Core 0.19.0" in capsys.readouterr().err
