@@ -7,12 +7,13 @@ text uses torch's names and points to docs/coverage.md. The list of the absent n
 
 from __future__ import annotations
 
+import dis
 import functools
 import json
 import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 
 LIST = Path(__file__).with_name("absent_names.json")
 
@@ -63,16 +64,36 @@ def explain(module: ModuleType, name: str) -> None:
         if found is not None:
             return found
         if own is None:
+            if _is_import_from(sys._getframe(1)):
+                raise _import_error(module, name, attribute)
             raise AttributeError(attribute_text(name, attribute), name=attribute, obj=module)
         try:
             return own(attribute)
         except AttributeError as error:
+            if _is_import_from(sys._getframe(1)):
+                raise _import_error(module, name, attribute) from None
             if attribute.startswith("__") or reason_of(f"{name}.{attribute}") is None:
                 raise
             raise AttributeError(attribute_text(name, attribute), name=attribute, obj=module) from error
 
     __getattr__.explains = True  # type: ignore[attr-defined]
     space["__getattr__"] = __getattr__
+
+
+def _is_import_from(frame: FrameType) -> bool:
+    """Whether ``frame`` is in the statement `from MODULE import NAME`, rather than in getattr or hasattr."""
+    while frame.f_globals.get("__name__") == "msadapter.alias.waiting" and frame.f_back is not None:
+        frame = frame.f_back  # the attribute is the first use of a module, and loads it
+    at = frame.f_lasti
+    return at >= 0 and frame.f_code.co_code[at] == dis.opmap["IMPORT_FROM"]
+
+
+def _import_error(module: ModuleType, name: str, attribute: str) -> ImportError:
+    """Return Python's error for `from name import attribute`, which would name the module as msadapter does."""
+    file = getattr(module, "__file__", None)
+    text = f"cannot import name {attribute!r} from {name!r} ({file or 'unknown location'})"
+    reason = reason_of(f"{name}.{attribute}")
+    return ImportError(text if reason is None else f"{text}. {reason}", name=name, path=file)
 
 
 class AbsentFinder:

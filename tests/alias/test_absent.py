@@ -30,6 +30,36 @@ for holder, name in ((torch.jit, "foo"), (torch.nn, "foo"), (torch.distributions
 """)
 
 
+@pytest.mark.parametrize(
+    ("statement", "known"),
+    [
+        ("from torch.jit import foo", False),
+        ("from torch.nn import Linaer", False),
+        ("from torch import foo", False),
+        ("from torch.distributions import foo", False),  # a module that this statement loads
+        ("from torch import nested", True),
+        ("from torch.nn import LinearCrossEntropyLoss", True),
+    ],
+)
+def test_an_import_of_a_name_says_torch(statement, known):
+    """The text is Python's, with the module's name in PyTorch and, where PyTorch has the name, the reason."""
+    python(f"""
+import torch
+try:
+    {statement}
+except ImportError as error:
+    _, module, _, name = {statement!r}.split()
+    assert str(error).startswith(f"cannot import name {{name!r}} from {{module!r}} (/"), error
+    assert error.name == module and error.path.endswith("__init__.py")
+    assert ("docs/coverage.md" in str(error) and "PyTorch has it" in str(error)) == {known}, error
+else:
+    raise AssertionError("it is here")
+import importlib
+module = importlib.import_module({statement.split()[1]!r})
+assert not hasattr(module, {statement.split()[3]!r})  # as an attribute it stays an AttributeError
+""")
+
+
 def test_an_attribute_that_pytorch_has_comes_with_the_reason():
     python("""
 import torch

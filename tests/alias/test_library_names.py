@@ -129,3 +129,33 @@ def test_tunable_products_are_off():
     assert not tunable.is_enabled() and not tunable.tuning_is_enabled()
     with pytest.raises(NotImplementedError, match=r"torch\.cuda\.tunable\.enable"):
         tunable.enable()
+
+
+def test_settings_of_tunable_products_are_kept(monkeypatch):
+    """PyTorch for CPUs has none of these functions, so the defaults are those of its documentation."""
+    monkeypatch.setattr(tunable, "_settings", tunable._Settings())
+    assert (tunable.get_max_tuning_duration(), tunable.get_max_tuning_iterations()) == (30, 100)
+    assert tunable.get_filename() == "tunableop_results.csv" and tunable.get_results() == ()
+    tunable.set_max_tuning_duration(5)
+    tunable.set_max_tuning_iterations(7)
+    tunable.set_rotating_buffer_size(9)
+    tunable.set_filename("a.b.csv", insert_device_ordinal=True)
+    found = (
+        tunable.get_max_tuning_duration(),
+        tunable.get_max_tuning_iterations(),
+        tunable.get_rotating_buffer_size(),
+    )
+    assert found == (5, 7, 9) and tunable.get_filename() == "a.b0.csv"
+    tunable.record_untuned_enable(False)
+    tunable.set_numerical_check_tolerances(False)
+    refused = {
+        "record_untuned_enable": (),
+        "get_validators": (),
+        "read_file": (),
+        "set_numerical_check_tolerances": (True,),
+        "tune_gemm_in_file": ("a.csv",),
+        "mgpu_tune_gemm_in_file": ("a?.csv", 1),
+    }
+    for name, arguments in refused.items():
+        with pytest.raises(NotImplementedError, match=rf"torch\.cuda\.tunable\.{name}: "):
+            getattr(tunable, name)(*arguments)

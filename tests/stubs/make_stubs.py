@@ -314,7 +314,8 @@ class Stubs:
 
 def public_names(module: types.ModuleType) -> dict[str, object]:
     """The public names of a module that it defines itself or shows on purpose."""
-    listed = getattr(module, "__all__", None)
+    # torch._tensor is private: its module here has helpers, and nothing but Tensor is for users.
+    listed = ["Tensor"] if module is sys.modules.get("torch._tensor") else getattr(module, "__all__", None)
     found: dict[str, object] = {}
     for name in sorted({*dir(module), *(listed or ())}):
         if not signatures.usable(name) or name.startswith("__") and name not in ("__version__", "__all__"):
@@ -331,7 +332,7 @@ def public_names(module: types.ModuleType) -> dict[str, object]:
             shown = _ours(value) or value is None
         else:
             shown = name in listed or _at(value) == _at(module) or (name.isupper() and _ours(value))
-        shown = shown or _is_alias(name, value)
+        shown = (shown or _is_alias(name, value)) and (listed != ["Tensor"] or name in listed)
         if shown and not isinstance(value, types.ModuleType):
             found[name] = value
     return found

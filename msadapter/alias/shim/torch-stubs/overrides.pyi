@@ -1,8 +1,8 @@
 # Written by python -m tests.stubs.make_stubs; do not edit.
 import builtins as _builtins
 from torch._stub_types import *
-from torch._tensor import DisableTorchFunction as DisableTorchFunction
-from torch._tensor import DisableTorchFunction as DisableTorchFunctionSubclass
+from torch import DisableTorchFunction as DisableTorchFunction
+from torch import DisableTorchFunction as DisableTorchFunctionSubclass
 from torch._tensor import Tensor as Tensor
 from torch.autograd import load as load
 

@@ -2,6 +2,7 @@
 import builtins as _builtins
 from torch._stub_types import *
 from torch.distributed import Backend as Backend
+from torch.distributed import DebugLevel as DebugLevel
 from torch.distributed import DistBackendError as DistBackendError
 from torch.distributed import DistError as DistError
 from torch.distributed import DistNetworkError as DistNetworkError
@@ -23,6 +24,7 @@ from torch.distributed import all_gather as all_gather
 from torch.distributed import all_gather_coalesced as all_gather_coalesced
 from torch.distributed import all_gather_into_tensor as all_gather_into_tensor
 from torch.distributed import all_gather_object as all_gather_object
+from torch.distributed import all_gather_single as all_gather_single
 from torch.distributed import all_reduce as all_reduce
 from torch.distributed import all_reduce_coalesced as all_reduce_coalesced
 from torch.distributed import all_to_all as all_to_all
@@ -36,6 +38,7 @@ from torch.distributed import gather as gather
 from torch.distributed import gather_object as gather_object
 from torch.distributed import get_backend as get_backend
 from torch.distributed import get_backend_config as get_backend_config
+from torch.distributed import get_debug_level as get_debug_level
 from torch.distributed import get_default_backend_for_device as get_default_backend_for_device
 from torch.distributed import get_global_rank as get_global_rank
 from torch.distributed import get_group_rank as get_group_rank
@@ -66,6 +69,7 @@ from torch.distributed import recv_object_list as recv_object_list
 from torch.distributed import reduce as reduce
 from torch.distributed import reduce_op as reduce_op
 from torch.distributed import reduce_scatter as reduce_scatter
+from torch.distributed import reduce_scatter_single as reduce_scatter_single
 from torch.distributed import reduce_scatter_tensor as reduce_scatter_tensor
 from torch.distributed import register_rendezvous_handler as register_rendezvous_handler
 from torch.distributed import rendezvous as rendezvous
@@ -74,6 +78,7 @@ from torch.distributed import scatter_object_list as scatter_object_list
 from torch.distributed import send as send
 from torch.distributed import send_object_list as send_object_list
 from torch.distributed import split_group as split_group
+from torch.distributed import supports_complex as supports_complex
 
 default_pg_nccl_timeout: _Any
 default_pg_timeout: _Any

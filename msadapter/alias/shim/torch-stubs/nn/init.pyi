@@ -1,7 +1,7 @@
 # Written by python -m tests.stubs.make_stubs; do not edit.
 import builtins as _builtins
 from torch._stub_types import *
-from torch._tensor import tensor as make_tensor
+from torch import tensor as make_tensor
 from torch.autograd.grad_mode import no_grad as no_grad
 
 def calculate_gain(nonlinearity, param=...) -> _Any: ...

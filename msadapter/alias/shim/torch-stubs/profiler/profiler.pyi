@@ -2,7 +2,6 @@
 import builtins as _builtins
 from torch._stub_types import *
 from enum import Enum as _Enum
-from torch._tensor import device_target as device_target
 from torch.autograd import load as load
 from torch.autograd.profiler import EventList as EventList
 from torch.autograd.profiler_util import chrome_events as chrome_events
@@ -21,6 +20,7 @@ class ProfilerActivity(_Enum):
     MTIA = ...
     PrivateUse1 = ...
 def device_recording(activities, folder, *, record_shapes, profile_memory, with_stack, config) -> _Any: ...
+def device_target() -> _str: ...
 class profile:
     _config: _Any
     _device: _Any
