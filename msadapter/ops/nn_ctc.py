@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from .._values.base import Base
 from .._values.dtype import ALL
-from ._declare import composite, t
+from ._declare import composite, op, raw, t
+from ._recorded import recorded_gradients
+from .nn_norm import recording
 
 
 def _lengths(values, device, name):
@@ -61,10 +63,11 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction
         raise RuntimeError(
             f"Expected input_lengths to have value at most {steps}, but got value {int(input_lengths.max())}"
         )
-    loss = -_log_likelihood(
-        log_probs, _padded_targets(targets, target_lengths, blank), input_lengths, target_lengths, blank
-    )
-    loss = loss + _normalisation_gradient(log_probs, input_lengths)
+    labels = _labels_of_states(_padded_targets(targets, target_lengths, blank), blank)
+    if log_probs.is_floating_point() and log_probs.dtype.itemsize > 2 and not log_probs.is_npu:
+        loss, _ = t._ctc(log_probs, labels, input_lengths, target_lengths, zero_infinity)
+    else:
+        loss = _loss_of_operators(log_probs, labels, input_lengths, target_lengths)
     if zero_infinity:
         loss = t.where(loss == float("inf"), t.zeros_like(loss), loss)
     if reduction == "mean":
@@ -76,17 +79,59 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction
     return loss.squeeze(0) if single else loss
 
 
-def _log_likelihood(log_probs, targets, input_lengths, target_lengths, blank):
-    """Do the forward recursion over the labels, with blanks between them, in log space."""
-    steps, batch, _ = log_probs.shape
-    width = 2 * targets.size(1) + 1
-    labels = t.full((batch, width), blank, dtype=ALL["int64"], device=log_probs.device)
+def _labels_of_states(targets, blank):
+    """Return the labels (N, 2 S + 1) with blanks before, between and behind them."""
+    labels = t.full(
+        (targets.size(0), 2 * targets.size(1) + 1), blank, dtype=ALL["int64"], device=targets.device
+    )
     labels[:, 1::2] = targets
+    return labels
+
+
+def _ctc_grad(gs, log_probs, labels, input_lengths, target_lengths, zero_infinity, result0, result1):
+    if gs[0] is None:
+        return None
+    if not recording():
+        return raw.CtcLossGrad(
+            gs[0], log_probs, labels, input_lengths, target_lengths, result0, result1, zero_infinity
+        )
+
+    def loss(log_probs):
+        return (_loss_of_operators(log_probs, labels, input_lengths, target_lengths),)
+
+    return recorded_gradients(loss, [log_probs], [True], gs[:1])[0]
+
+
+@op(
+    "_ctc(Tensor log_probs, Tensor labels, Tensor input_lengths, Tensor target_lengths, bool zero_infinity)"
+    " -> (Tensor, Tensor)",
+    forms="f",
+    grad={"log_probs": _ctc_grad},
+    node="CtcLossBackward0",
+    whole=True,
+)
+def _ctc(log_probs, labels, input_lengths, target_lengths, zero_infinity):
+    """Return (loss (N,), the log probabilities of all states, which the gradient reads).
+
+    ``zero_infinity`` says that an infinite loss has the gradient zero instead of NaN.
+    """
+    return raw.CtcLoss(log_probs, labels, input_lengths, target_lengths)
+
+
+def _loss_of_operators(log_probs, labels, input_lengths, target_lengths):
+    loss = -_log_likelihood(log_probs, labels, input_lengths, target_lengths)
+    return loss + _normalisation_gradient(log_probs, input_lengths)
+
+
+def _log_likelihood(log_probs, labels, input_lengths, target_lengths):
+    """Do the forward recursion over the labels of the states, in log space."""
+    steps, batch, _ = log_probs.shape
+    width = labels.size(1)
     emitted = log_probs.gather(2, labels.unsqueeze(0).expand(steps, batch, width))
     # A label can follow the previous label without the blank between them, unless both are the same.
     skip = t.zeros((batch, width), dtype=ALL["bool"], device=log_probs.device)
     if width > 2:
-        skip[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
+        skip[:, 2:] = labels[:, 2:] != labels[:, :-2]
     # A very small finite number is used instead of -inf, because -inf makes the gradient of logsumexp NaN.
     low = -1e30 if log_probs.dtype != ALL["float16"] else -6e4
     position = t.arange(width, device=log_probs.device).unsqueeze(0)

@@ -5,33 +5,22 @@ Layers that the operator does not take, and all layers on an NPU, are made of or
 
 from __future__ import annotations
 
-from .._host import extensions
 from ._declare import op, raw
+from ._recorded import recorded_gradients
 from ._recurrent import run_direction
 from .nn_norm import recording
 
 
 def _gradients_of_steps(gs, operands, mode, reverse, batch_sizes, needs):
-    """Return the gradients, whose own graph is recorded: those of the same layer made of ordinary operators."""
-    # Views, because the hooks of the operands are called for the gradients of the whole graph only.
-    wanted = [k for k, needed in enumerate(needs) if needed]
-    own = [x.view_as(x) if k in wanted else x for k, x in enumerate(operands)]
-    inputs, hx, cx, w_ih, w_hh, b_ih, b_hh = own
-    weights = [w_ih, w_hh] if b_ih is None else [w_ih, w_hh, b_ih, b_hh]
-    state = hx if cx is None else (hx, cx)
-    rows, last = run_direction(mode, inputs, state, weights, b_ih is not None, reverse, batch_sizes)
-    made = (rows, *last) if cx is not None else (rows, last)
-    given = [(y, g) for y, g in zip(made, gs, strict=False) if g is not None]
-    found = iter(
-        extensions.recorded_gradient.value(
-            [y for y, _ in given],
-            [own[k] for k in wanted],
-            [g for _, g in given],
-            create_graph=True,
-            allow_unused=True,
-        )
-    )
-    return tuple(next(found) if k in wanted else None for k in range(len(operands)))
+    """Return the gradients of the same layer made of ordinary operators, with their own graph."""
+
+    def layer(inputs, hx, cx, w_ih, w_hh, b_ih, b_hh):
+        weights = [w_ih, w_hh] if b_ih is None else [w_ih, w_hh, b_ih, b_hh]
+        state = hx if cx is None else (hx, cx)
+        rows, last = run_direction(mode, inputs, state, weights, b_ih is not None, reverse, batch_sizes)
+        return (rows, last) if cx is None else (rows, *last)
+
+    return recorded_gradients(layer, operands, needs, gs[: 2 if operands[2] is None else 3])
 
 
 def _recurrent_grad(gs, input, hx, cx, w_ih, w_hh, b_ih, b_hh, mode, reverse, batch_sizes,

@@ -75,6 +75,13 @@ _NN = (
         "F.ctc_loss(x(5, 2, 3).log_softmax(2), torch.empty(0, dtype=torch.long), (3, 5), (0, 0), blank=2)",
         "torch.ctc_loss(x(5, 2, 3).log_softmax(2), torch.tensor([1, 1, 1, 2]), (3, 5), (3, 1), 0, 2, True), "
         "torch.ctc_loss(x(5, 2, 3).log_softmax(2), torch.tensor([1, 2, 1, 2]), (5, 5), (3, 1), 0, 0)",
+        "[g(lambda a: F.ctc_loss(a.log_softmax(2), torch.tensor([[1, 1, 2], [2, 1, 0]]), torch.tensor([3, 4]), "
+        "torch.tensor([3, 2]), reduction='sum', zero_infinity=z), x(5, 2, 3)) for z in (False, True)]",
+        "g(lambda a: F.ctc_loss(a.log_softmax(2), torch.tensor([[1, 0, 1], [2, 2, 2]]), (0, 7), (0, 3), blank=3, "
+        "reduction='none'), x(7, 2, 4).double())",
+        "[g(lambda a: F.ctc_loss(a, torch.tensor([[1], [1]]), (3, 2), (1, 1), reduction='none'), "
+        "torch.tensor([v, -1.0, -2.0]).repeat(3, 2, 1)) for v in (-torch.inf, torch.nan)]",
+        "F.ctc_loss(x(9, 3, 2, 5).log_softmax(3)[:, 1], torch.tensor([[4, 4], [1, 2]]), (9, 8), (2, 1), reduction='sum')",
         "F.ctc_loss(x(5, 2, 3), torch.tensor([1, 1]), (5, 5), (1, 1), blank=3)",
         "!F.ctc_loss(x(5, 2, 3), torch.tensor([1, 1]), (5,), (1, 1))",
         "!F.ctc_loss(x(5, 2, 3), torch.tensor([1, 1]), (5, 5), (1,))",
