@@ -51,6 +51,7 @@ def main() -> None:
         runpy.run_path(program, run_name="__main__")
     except Exception as error:
         heart.failed(error, f"rank {watch.rank}")
+        watch.speak()
         _end_at_once(error)
 
 

@@ -101,6 +101,11 @@ class Watch:
         self._gained = 0.0  # seconds of this attempt's steps
         self._remembered = 0.0  # seconds of checkpoints in memory that are in the records already
         self._result: Any = None  # what train_step has returned for the last finished step
+        self._trained: tuple[Any, ...] = ()  # model, optimizer and scheduler
+        self._consumed = self._consumed_after = (
+            0  # samples before this step and after it, by upstream's count
+        )
+        self._spoken = False  # this rank has written after a failure, or tried to
         self._newest: dict[
             str, Any
         ] = {}  # the record of the last measured step, on ranks that do not write it
@@ -155,16 +160,18 @@ class Watch:
         if self.settings.memory is not None:
             self._remember(model, optimizer, scheduler, data, arguments)
         self.last_words.begins(self.iteration - 1)
+        self._trained = model, optimizer, scheduler
+        self._consumed = arguments.consumed_train_samples
         try:
             result = self._train(
                 original, self._forward(forward), data, model, optimizer, scheduler, *rest, **named
             )
             self.last_words.finished(self.iteration)
-            self._result = result
+            self._result, self._consumed_after = result, self._consumed + _batch(arguments)
             if self.iteration % self.settings.interval == 0:
                 self._measure(result, optimizer, arguments)
         except Exception:
-            self._speak(model, optimizer, scheduler, arguments)
+            self.speak()
             raise
         self._beat(lambda heart: heart.done())
         self._stop_if_too_many()
@@ -259,15 +266,20 @@ class Watch:
         if hooked:
             training.enable_forward_pre_hook(model)
 
-    def _speak(self, model: Any, optimizer: Any, scheduler: Any, arguments: Any) -> None:
-        """After a failure: lets this rank write its part of a checkpoint of the last finished step.
+    def speak(self) -> None:
+        """After a failure, in a step or between two: lets this rank write its part of a checkpoint of the last finished step.
 
         An error in this is told, and the failure itself goes on to its end.
         """
-        operations = self._operations
-        if self.last_words.whole == self.iteration:  # upstream counts a step after it
-            arguments.consumed_train_samples += _batch(arguments)
-            operations = self._operations_after
+        if self._spoken or not self._trained:
+            return
+        from megatron.training import get_args
+
+        self._spoken, arguments = True, get_args()
+        model, optimizer, scheduler = self._trained
+        operations, arguments.consumed_train_samples = self._operations, self._consumed
+        if self.last_words.whole == self.iteration:  # upstream may have counted the step or not
+            operations, arguments.consumed_train_samples = self._operations_after, self._consumed_after
         try:
             told = self._told(optimizer, arguments)
             self.last_words.speak(model, optimizer, scheduler, operations, self._reasons_alone, told)

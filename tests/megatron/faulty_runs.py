@@ -61,9 +61,12 @@ class Run:
         """Loss and gradient norm of all iterations, with all digits."""
         return [(one["loss"], one["grad norm"]) for _, one in sorted(self.records.items())]
 
-    def logged(self) -> dict[int, dict[str, float]]:
-        """The losses, the learning rate and the norm of all iterations as upstream's log has them."""
-        names = ("lm loss", "learning rate", "grad norm")
+    def logged(self, *more: str) -> dict[int, dict[str, float]]:
+        """The learning rate and the norm of all iterations, and further numbers, as upstream's log has them.
+
+        The "lm loss" of core_v0.16.1 is in its second line after a start the mean of two steps.
+        """
+        names = ("learning rate", "grad norm", *more)
         lines = folders.RunFolder(self.folder).records()
         return {line["iteration"]: {name: line[name] for name in names} for line in lines if "of" in line}
 
