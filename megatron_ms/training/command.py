@@ -99,7 +99,7 @@ def _train(
     """Trains in a folder. shared: the folder of the run, if the one of this machine is in it (run.id)."""
     from ..monitor.report import SIMULATED
     from . import folder as folders
-    from . import megatron, runner
+    from . import inputs, megatron, runner
     from . import settings as checks
 
     made = _command(settings, shared or chosen.path, resumed and shared is None)
@@ -109,6 +109,8 @@ def _train(
         return 0
     _check_port(settings)
     _check_space(settings)
+    if isinstance(settings, checks.Settings):
+        inputs.check(settings)
     if not resumed:
         chosen = folders.new(Path(settings.run.folder), settings.name)
         made = _command(settings, chosen.path, False)

@@ -307,14 +307,10 @@ def _data(settings: Settings, trees: Trees, folder: Path) -> Iterator[Entry]:
                 "dataset.mock", "only Megatron-LM has random data: give dataset.path"
             )
         return
-    path, made = chosen.path, _made(settings)
-    if path is None and made is not None:
-        from ..data.reading import megatron_data_path
-
-        path = megatron_data_path(made)
-    if path is None:
-        raise settings.document.error("dataset.path", "is missing: the prefix of .bin and .idx files")
-    words = [_prefix(settings, part) for part in (path if isinstance(path, list) else [path])]
+    words = [
+        repr(part) if isinstance(part, float) else str(_checked(settings, part))
+        for part in _sources(settings)
+    ]
     yield "dataset.path", "data_path", words
     if chosen.cache or len(words) > 1:
         cache = Path(chosen.cache).absolute() if chosen.cache else folder / "data-cache"
@@ -330,24 +326,49 @@ def _made(settings: Settings) -> Data | None:
     return settings.document.section("data", Data)
 
 
-def _prefix(settings: Settings, part: Any) -> str:
-    """The weight of a source as it is, or its prefix as an absolute path after a look at its files."""
-    try:
-        return repr(float(part))
-    except ValueError:
-        prefix = Path(str(part)).expanduser().absolute()
-    endings = {
+def _sources(settings: Settings) -> list[float | Path]:
+    """The prefixes of the data as absolute paths, and the weights between them."""
+    path, made = settings.dataset.path, _made(settings)
+    if path is None and made is not None:
+        from ..data.reading import megatron_data_path
+
+        path = megatron_data_path(made)
+    if path is None:
+        raise settings.document.error("dataset.path", "is missing: the prefix of .bin and .idx files")
+    found: list[float | Path] = []
+    for part in path if isinstance(path, list) else [path]:
+        try:
+            found.append(float(part))
+        except ValueError:
+            found.append(Path(str(part)).expanduser().absolute())
+    return found
+
+
+def _ending(settings: Settings) -> str:
+    """What follows a prefix in the names of the files of a task."""
+    return {
         "sft": "_packed_input_ids_document",
         "lora": "_packed_input_ids_document",
         "dpo": "_packed_chosen_input_ids_document",
-    }
-    ending = endings.get(settings.run.task, "")
-    files = [prefix.with_name(f"{prefix.name}{ending}{kind}") for kind in (".bin", ".idx")]
-    for file in files:
+    }.get(settings.run.task, "")
+
+
+def data_prefixes(settings: Settings) -> list[Path]:
+    """The prefixes of the files of ids from which is trained."""
+    if settings.dataset.mock:
+        return []
+    ending = _ending(settings)
+    return [part.with_name(part.name + ending) for part in _sources(settings) if not isinstance(part, float)]
+
+
+def _checked(settings: Settings, prefix: Path) -> Path:
+    """The prefix after a look at its files."""
+    ending = _ending(settings)
+    for file in [prefix.with_name(f"{prefix.name}{ending}{kind}") for kind in (".bin", ".idx")]:
         if not file.is_file():
             hint = "" if not ending else f" ({settings.run.task} wants instruction data: PREFIX{ending}.bin)"
             raise settings.document.error("dataset.path", f"there is no file {file}{hint}")
-    return str(prefix)
+    return prefix
 
 
 def _task(settings: Settings, resumed: bool) -> Iterator[Entry]:
