@@ -311,7 +311,7 @@ assert run("converted") == run("upstream")
 
 # %% [markdown]
 # A rule for another file is an error, never a silent change. If upstream's file differs from the one that the rule was written for, nothing
-# is written, even if the edit would still find its place: somebody must look at the rule again.
+# is written, even if the edit would still find its place. You then read what upstream has changed, and adapt the rule.
 #
 # 规则若与上游文件不再匹配（哪怕编辑位置仍能找到），会报错而不写入任何内容，绝不会悄悄修改。
 

@@ -17,7 +17,10 @@ from . import _mapping, mindspeed
 
 ROOT = Path(__file__).resolve().parents[1]
 PROOFS = ("tests/kernels", "tests/distributed/jobs/fused_products.py")
-NO_PROOF = ("test_mapping.py", "test_ascend_inference.py")  # these check the Ascend column, not numbers
+NO_PROOF = (
+    "test_mapping.py",
+    "test_ascend_inference.py",
+)  # they check the mapping onto Ascend operators, no numbers
 PREFIX = "torch_npu."
 COMPOSITE = "composite of table operators"
 
@@ -46,7 +49,7 @@ def _bodies() -> dict:
 
 
 def mapped(body, seen: set | None = None) -> set[str]:
-    """The MindSpore operators, with their gradient operators, that a function or its callees in this package name."""
+    """Return the operators of MindSpore, gradients too, that a function names, itself or through functions that it calls."""
     seen = set() if seen is None else seen
     body = getattr(body, "__wrapped__", body)
     if not hasattr(body, "__code__") or body in seen:

@@ -3,9 +3,9 @@
     python megatron_ms/examples/rl_addition.py prepare FOLDER [--steps 900]
     python megatron_ms/examples/rl_addition.py measure FOLDER CHECKPOINT_OF_HUGGING_FACE
 
-`prepare` teaches a small transformer with a teacher who forgets to carry seven times in ten. MindSpeed-RL's GRPO then lets it
-draw answers, and learns from its own rule (math_17k_acc), which compares the number in \\boxed{}. `measure` says how many of
-512 sums that no training has seen are right. megatron_ms/examples/train_rl.sh runs all steps.
+`prepare` trains a small transformer on answers of a teacher who forgets to carry seven times in ten. MindSpeed-RL's GRPO then
+samples answers from it, and rewards those that are right by MindSpeed-RL's rule math_17k_acc, which reads the number in \\boxed{}.
+`measure` says how many of 512 sums the model solves that were in no training. megatron_ms/examples/train_rl.sh runs all steps.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 FORGETS = 0.7  # how often the teacher forgets a carry
 HELD = 512  # sums for validation
-# MindSpeed-RL takes the id 0 of a filling token for none.
+# The padding token must not have the id 0, which MindSpeed-RL reads as no padding token.
 FILL, END, BOX = "<fill>", "<end>", "\\boxed{"
 SIGNS = ["+", FILL, END, *"0123456789", "=", BOX, "}"]
 HIDDEN, INNER, LAYERS, HEADS = 64, 192, 2, 4

@@ -33,7 +33,7 @@ class Transform:
 
     @property
     def event_dim(self):
-        """Dimensions of an event, where input and output have as many."""
+        """Number of dims of an event, if input and output have the same number."""
         if self.domain.event_dim != self.codomain.event_dim:
             raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
         return self.domain.event_dim
@@ -358,7 +358,7 @@ class ReshapeTransform(Transform):
 
 
 class CatTransform(Transform):
-    """Applies one transform to each of several adjacent pieces along ``dim``, which have the given lengths."""
+    """Splits the input along ``dim`` into pieces of the given lengths, and applies one transform to each."""
 
     def __init__(self, tseq, dim=0, lengths=None, cache_size=0):
         if not all(isinstance(t, Transform) for t in tseq):

@@ -57,7 +57,7 @@ class Distribution:
             if constraints.is_dependent(constraint):
                 continue
             if name not in self.__dict__ and isinstance(_static(type(self), name), lazy_property):
-                continue  # one of several ways to say the same, not the one that was used
+                continue  # an alternative parametrization, which the caller did not use
             value = getattr(self, name)
             if not bool(ops.all(constraint.check(value))):
                 raise ValueError(

@@ -72,7 +72,7 @@ def check_options(options: dict) -> None:
 
 @functools.cache
 def option_names(rule) -> tuple[str, ...]:
-    """The parameters of an update rule that have a default or must be named: its options."""
+    """Return the options of an update rule: its parameters that have a default or are keyword-only."""
     parameters = inspect.signature(rule).parameters.values()
     return tuple(p.name for p in parameters if p.default is not p.empty or p.kind is p.KEYWORD_ONLY)
 
@@ -111,7 +111,11 @@ def decayed(grad, param, weight_decay):
 
 
 def decay(param, grad, lr, weight_decay, decoupled: bool):
-    """Weight decay of the Adam family: the gradient with the decay in it, or as it is after `param` has shrunk."""
+    """Apply the weight decay of the Adam family and return the gradient for the update.
+
+    Decoupled decay multiplies `param` by 1 - lr * weight_decay in place and leaves the gradient as it is. Otherwise the gradient
+    that is returned contains weight_decay * param.
+    """
     if not decoupled:
         return decayed(grad, param, weight_decay)
     if weight_decay != 0:
@@ -120,12 +124,12 @@ def decay(param, grad, lr, weight_decay, decoupled: bool):
 
 
 def overflowed(found_inf) -> bool:
-    """Whether a gradient scaler has found an infinite or undefined gradient, so that the step is left out."""
+    """Return whether a gradient scaler has found an infinite gradient or a NaN. The step is then skipped."""
     return found_inf is not None and bool(found_inf.item())
 
 
 def unscaled(grads, grad_scale):
-    """The gradients without the factor of a gradient scaler. As in PyTorch's fused steps, they are changed in place."""
+    """Divide the gradients by the factor of a gradient scaler, in place as PyTorch's fused steps do, and return them."""
     return grads if grad_scale is None else [g.div_(grad_scale) for g in grads]
 
 
@@ -194,7 +198,7 @@ class RuleOptimizer(Optimizer):
         raise NotImplementedError
 
     def _rule_options(self, rule, group) -> dict:
-        """The keywords for an update rule: the options of the group that it names, and what a gradient scaler left."""
+        """Return the keyword arguments of an update rule: options of the group, and what a gradient scaler has set."""
         known = {
             "grad_scale": getattr(self, "grad_scale", None),
             "found_inf": getattr(self, "found_inf", None),

@@ -54,7 +54,7 @@ def dense_to_sparse_bsc(self, blocksize, dense_dim=None):
     return convert(self, "sparse_bsc", blocksize)
 
 
-# What Tensor.to_sparse and its like do, by the method's name.
+# The functions behind Tensor.to_sparse and the other conversions, by the name of the method.
 CONVERSIONS = {
     "to_sparse": dense_to_sparse,
     "to_sparse_coo": dense_to_sparse,

@@ -2,10 +2,10 @@
 
     python -m msadapter._host.simulator wanted [-v]
 
-The names of MindSpore's operators are read from the declarations of msadapter and kernels_ascend. Which aclnn functions
-each of them calls stands in no file of the wheel, so it is found in the machine code of the Ascend plugin: from the
-virtual table of the class of an operator, along calls and addresses of functions, to the names of aclnn functions. It can
-list a function that an operator calls only in some cases. -v also prints which operators ask for each name.
+The names of MindSpore's operators are read from the declarations of msadapter and kernels_ascend. No file of the wheel says
+which aclnn functions an operator calls, so they are searched in the machine code of the Ascend plugin: the search begins at
+the virtual table of the operator's class and follows calls and addresses of functions to the names of aclnn functions. A
+function that an operator calls only in some cases is listed too. -v also prints which operators ask for each name.
 """
 
 from __future__ import annotations
