@@ -94,10 +94,7 @@ class FunctionCtx:
 
         Saved leaves are returned as the same Python objects, because programs set attributes on them.
         """
-        found = _C.function_saved(node)
-        if not self._leaves and not self._sparse:
-            return found
-        found = list(found)
+        found = list(_C.function_saved(node))
         for i, sparse in self._sparse.items():
             found[i] = sparse._with(found[i])
         for i, reference in self._leaves:
@@ -192,8 +189,8 @@ class Function(FunctionCtx):
             bound = _signature_of(cls).bind(*args, **kwargs)  # type: ignore[arg-type]  # instances define __hash__, the class is hashable
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
-        if kwargs and not separate:
-            raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
+        elif kwargs:
+            args, kwargs = _ordered(cls, args, kwargs), {}
         tensors = [a for a in args if isinstance(a, Tensor)]
         refused = extensions.refused_by_function.value
         if refused is not None and any(isinstance(a, refused) for a in tensors):
@@ -229,6 +226,25 @@ class Function(FunctionCtx):
 @functools.cache
 def _signature_of(cls) -> inspect.Signature:
     return inspect.signature(cls.forward)
+
+
+def _ordered(cls, args: tuple, kwargs: dict) -> tuple:
+    """Return the inputs of ``forward(ctx, ...)`` in order, those that were given by name too. Defaults are not filled in.
+
+    TypeError for a name that forward does not have, for an input that was given twice, and for one that is missing before another.
+    """
+    parameters = list(_signature_of(cls).parameters.values())[1:]
+    names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    for name in kwargs:
+        if name not in names:
+            raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
+        if name in names[: len(args)]:
+            raise TypeError(f"forward() got multiple values for argument '{name}'")
+    wanted = names[len(args) : max(map(names.index, kwargs)) + 1]
+    for name in wanted:
+        if name not in kwargs:
+            raise TypeError(f"forward() missing required argument: '{name}' (position {names.index(name)})")
+    return (*args, *(kwargs[name] for name in wanted))
 
 
 @functools.cache
@@ -287,7 +303,7 @@ def _finish(cls, ctx, args, tensors, output, edges):
         return outputs[0] if single else tuple(outputs)
     non_differentiable = {id(t) for t in ctx._non_differentiable}
     differentiable = [isinstance(o, Tensor) and id(o) not in non_differentiable for o in outputs]
-    if sum(differentiable) > 1 and any(t._is_view() for t in ctx._dirty):
+    if sum(isinstance(o, Tensor) for o in outputs) > 1 and any(t._is_view() for t in ctx._dirty):
         raise RuntimeError(
             "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "
             "than one Tensor. This is not supported by the current autograd engine. You should either make sure the input is "

@@ -94,9 +94,9 @@ def _slopes(func, inputs, index: int, direction: Tensor, eps: float, outputs=Non
     """
     ahead = _moved(func, inputs, index, direction * eps)
     behind = _moved(func, inputs, index, direction * -eps)
-    for a, b, o in zip(ahead, behind, outputs or ahead, strict=True):
-        _check_alike(o, a, eps)
-        _check_alike(o, b, eps)
+    for made in (ahead, behind):
+        for o, moved in zip(outputs or ahead, made, strict=True):
+            _check_alike(o, moved, eps)
     return [(_reals(a) - _reals(b)) / (2 * eps) for a, b in zip(ahead, behind, strict=True)]
 
 

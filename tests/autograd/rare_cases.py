@@ -281,3 +281,161 @@ def bags_with_the_weight_first(torch):
         weight.grad.to_dense(),
         [str(w.message) for w in caught if w.category is UserWarning],
     ]
+
+
+def functions_that_write_views(torch):
+    """A view that forward writes has the Function as its history, and so does its base."""
+
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, count):
+            ctx.mark_dirty(x)
+            x.mul_(2)
+            whole = torch.ones(2, dtype=torch.int64)
+            ctx.mark_non_differentiable(whole)
+            return {1: x, 2: (x, whole), 3: (x, x * 1)}[count]
+
+        @staticmethod
+        def backward(ctx, g, *others):
+            return g * 2, None
+
+    found = []
+    for count in (1, 2, 3):
+        leaf = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+        base = leaf * 3
+        try:
+            out = Doubled.apply(base[0], count)
+        except RuntimeError as error:
+            found.append(str(error)[:60])
+            continue
+        first = out[0] if isinstance(out, tuple) else out
+        found += [base.detach(), type(base.grad_fn).__name__, type(first.grad_fn).__name__]
+        found += torch.autograd.grad((base * base).sum(), (leaf,))
+    return found
+
+
+def gradients_of_results_without_derivatives(torch):
+    found = []
+    for materialize in (True, False):
+
+        class Two(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, materialize=materialize):
+                ctx._materialize_non_diff_grads = materialize
+                places = x.argsort()
+                ctx.mark_non_differentiable(places)
+                return x * 2, places, x * 3
+
+            @staticmethod
+            def backward(ctx, g, of_places, h, found=found):
+                found.append([g, of_places, h])
+                return g * 2 + h * 3
+
+        x = torch.tensor([3.0, 1.0], requires_grad=True)
+        a, _, b = Two.apply(x)
+        found += [*torch.autograd.grad(a.sum(), (x,), retain_graph=True), *torch.autograd.grad(b.sum(), (x,))]
+    return found
+
+
+def keywords_of_apply(torch):
+    class Plain(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, scale=2):
+            ctx.scale = scale
+            return x * scale
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.scale, None
+
+    class Separate(torch.autograd.Function):
+        @staticmethod
+        def forward(x, scale=2):
+            return x * scale
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.scale = inputs[1]
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.scale, None
+
+    x = torch.ones(2, requires_grad=True)
+
+    class Several(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b=None, c=None, *, key=None):
+            ctx.count = len(ctx.needs_input_grad)
+            return sum(factor * t for factor, t in ((2, a), (3, b), (4, c)) if t is not None)
+
+        @staticmethod
+        def backward(ctx, g):
+            return tuple((k + 1) * g for k in range(ctx.count))
+
+    found = [Plain.apply(x, 3).detach(), Plain.apply(x, scale=5).detach()]
+    y, z = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    for args, kwargs in (
+        ((x,), {"b": y}), ((x,), {"c": z, "b": y}), ((), {"b": y, "a": x}), ((), {"a": x}), ((x, y), {"c": z}),
+        ((x,), {"c": z}), ((), {"c": z}), ((x,), {"key": 5}), ((x,), {"ctx": 3}), ((x,), {"a": y}), ((x, y), {"b": y}),
+    ):  # fmt: skip
+        try:
+            out = Several.apply(*args, **kwargs)
+        except TypeError as error:
+            found.append(str(error))
+            continue
+        found += [out.detach(), *torch.autograd.grad(out.sum(), (x, y, z), allow_unused=True)]
+    for call in (lambda: Separate.apply(x), lambda: Separate.apply(x, 5)):
+        y = call()
+        found += [y.detach(), *torch.autograd.grad(y.sum(), (x,))]
+    return found
+
+
+def sparse_tensors_that_a_function_saves(torch):
+    """Saved sparse tensors are sparse in the backward, with and without leaves beside them."""
+
+    class Keeps(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, extra):
+            s = (x * 2).to_sparse()
+            ctx.save_for_backward(s, *extra)
+            return x * 3
+
+        @staticmethod
+        def backward(ctx, g):
+            s, *extra = ctx.saved_tensors
+            found.append([str(s.layout), s.to_dense(), [e is w for e in extra]])
+            return g * 3 + s.to_dense(), None
+
+    found = []
+    w = torch.ones(1, requires_grad=True)
+    for extra in ((), (w,)):
+        x = torch.tensor([0.0, 2.0], requires_grad=True)
+        found += torch.autograd.grad(Keeps.apply(x, extra).sum(), (x,))
+    return found
+
+
+def what_jvp_and_backward_read(torch):
+    """jvp reads what save_for_forward was given, and a later backward what save_for_backward was given."""
+    f = torch.autograd.forward_ad
+
+    class Both(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_forward(x * 5)
+            ctx.save_for_backward(x * 7)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t * ctx.saved_tensors[0]
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with f.dual_level():
+        y = Both.apply(f.make_dual(x, torch.ones(2)))
+        tangent = f.unpack_dual(y).tangent
+    return [tangent.detach(), *torch.autograd.grad(y.sum(), (x,))]

@@ -150,3 +150,28 @@ def test_the_input_with_a_wrong_tangent_is_named_among_those_with_gradients() ->
         assert torch.autograd.gradcheck(lambda n, a, b, e: a * n + b * e.sum().exp(), inputs, **options)
         with pytest.raises(RuntimeError, match="forward mode mismatch for output 0 with respect to input 1"):
             torch.autograd.gradcheck(lambda n, a, b, e: a * n + Scaled.apply(b) + e.sum(), inputs, **options)
+
+
+def test_batched_tangents_are_compared_with_those_alone() -> None:
+    """A function that multiplies by another number in one of its calls: in some calls, only the batched tangents show it."""
+    x = torch.rand(2, dtype=torch.float64, requires_grad=True)
+    options = {
+        "check_forward_ad": True, "check_backward_ad": False, "check_undefined_grad": False, "check_batched_forward_grad": True,
+    }  # fmt: skip
+    texts = []
+    for odd in range(20):
+        calls = []
+
+        def function(v, calls=calls, odd=odd):
+            calls.append(1)
+            return v * (3 if len(calls) == odd else 2)
+
+        try:
+            assert torch.autograd.gradcheck(function, (x,), **options)
+            texts.append("" if len(calls) < odd or odd == 0 else "unnoticed")
+        except RuntimeError as error:
+            texts.append(str(error))
+    assert texts[0] == "" and "unnoticed" not in texts[2:]
+    assert (
+        sum("batched tangents of forward mode for input 0" in text for text in texts) == 3
+    )  # two alone, one together
