@@ -145,6 +145,7 @@ def test_starting_from_weights(fake, capsys) -> None:
         (["run.trees=nowhere"], "run.trees: there is no folder "),
         (["run.trees=."], "contains no tree of Megatron-LM or MindSpeed-LLM: make one with"),
         (["run.trees=[.]"], "contains no Megatron-LM, MindSpeed or MindSpeed-LLM"),
+        (["run.device=cpu"], "run.device: is cpu, which Megatron-LM refuses: write cuda; without an accelerator the CPU"),
         (["run.task=sft"], "run.task: sft needs MindSpeed-LLM"),
         (["resume.load=none"], "resume.load: there is no "),
         (["--resume"], "has a checkpoint: start a new one, with save.interval"),

@@ -97,6 +97,13 @@ def test_trees_that_are_missing(line, shared, capsys) -> None:
     assert "MindSpeed-LLM also needs a tree of MindSpeed and of Megatron-LM" in capsys.readouterr().err
 
 
+def test_the_device_cpu_is_refused(line, capsys) -> None:
+    """MindSpeed-LLM imports torch_npu, which a program with the CPU alone does not have."""
+    assert "/llm/pretrain_gpt.py " in line("dataset.path=out/text", "run.device=npu")
+    assert commands.main(["train", "toy.yaml", "dataset.path=out/text", "run.device=cpu"]) == 2
+    assert "run.device: is cpu, which MindSpeed-LLM refuses: write npu;" in capsys.readouterr().err
+
+
 def test_a_window_is_applied_or_refused(line, capsys) -> None:
     """MindSpeed-LLM applies it in flash attention alone, and not together with a mask of the padding."""
     window = ["model.sliding_window=8", "model.use_flash_attn=true"]
