@@ -4,7 +4,18 @@ Importing this package declares the operators in the operator table under `torch
 msadapter.torch_npu.
 """
 
-from . import activation, attention, grouped, moe, norm, optimizer, ring, routing
+from . import (
+    activation,
+    attention,
+    grouped,
+    lightning_indexer,
+    moe,
+    norm,
+    optimizer,
+    ring,
+    routing,
+    sparse_attention,
+)
 from .attention_calls import (
     npu_fusion_attention,
     npu_fusion_attention_grad,

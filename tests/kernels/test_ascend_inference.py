@@ -15,11 +15,34 @@ from pathlib import Path
 import pytest
 
 import msadapter as torch
-from kernels_ascend import _mapping, activation, attention, collective, grouped, moe, norm, optimizer, ring
+from kernels_ascend import (
+    _mapping,
+    activation,
+    attention,
+    collective,
+    grouped,
+    lightning_indexer,
+    moe,
+    norm,
+    optimizer,
+    ring,
+    sparse_attention,
+)
 from msadapter import torch_npu
 from tests.kernels.test_mapping import PYBOOST
 
-MODULES = (activation, attention, collective, grouped, moe, norm, optimizer, ring)
+MODULES = (
+    activation,
+    attention,
+    collective,
+    grouped,
+    lightning_indexer,
+    moe,
+    norm,
+    optimizer,
+    ring,
+    sparse_attention,
+)
 
 
 def half(*shape):
@@ -184,6 +207,55 @@ CALLS = [
             half(2, 4, 6, 8), half(2, 4, 6, 8), half(2, 4, 6, 8), 4, "BNSD", pse=half(2, 4, 6, 6)
         )[:3],
     ),
+    *(
+        (
+            "LightningIndexer",
+            lambda options=options: torch_npu.npu_lightning_indexer(
+                half(2, 6, 64, 128), half(2, 7, 1, 128), half(2, 6, 64), sparse_count=4, **options
+            ),
+        )
+        for options in (
+            {"return_value": True},
+            {"actual_seq_lengths_query": [6, 5], "actual_seq_lengths_key": integers(2), "return_value": True},
+        )
+    ),
+    (
+        "LightningIndexerGrad",
+        lambda: torch_npu.npu_lightning_indexer_grad(
+            half(2, 6, 64, 128), half(2, 7, 1, 128), half(2, 6, 1, 4), integers(2, 6, 1, 4), half(2, 6, 64)
+        ),
+    ),
+    (
+        "SparseFlashAttention",
+        lambda: torch_npu.npu_sparse_flash_attention(
+            half(2, 6, 4, 512),
+            half(2, 7, 1, 512),
+            half(2, 7, 1, 512),
+            integers(2, 6, 1, 3),
+            0.1,
+            query_rope=half(2, 6, 4, 64),
+            key_rope=half(2, 7, 1, 64),
+            attention_mode=2,
+            return_softmax_lse=True,
+        ),
+    ),
+    (
+        "SparseFlashAttentionGrad",
+        lambda: torch_npu.npu_sparse_flash_attention_grad(
+            half(2, 6, 4, 512),
+            half(2, 7, 1, 512),
+            half(2, 7, 1, 512),
+            integers(2, 6, 1, 3),
+            half(2, 6, 4, 512),
+            half(2, 6, 4, 512),
+            *singles(2, 2, 1, 6, 4),
+            0.1,
+            1,
+            query_rope=half(2, 6, 4, 64),
+            key_rope=half(2, 7, 1, 64),
+            attention_mode=2,
+        ),
+    ),
     ("AllGatherMatmul", lambda: torch_npu.npu_all_gather_base_mm(half(4, 8), half(8, 3), "g", 1)),
     ("MatmulReduceScatter", lambda: torch_npu.npu_mm_reduce_scatter_base(half(4, 8), half(8, 3), "g", 1)),
 ]
@@ -206,6 +278,32 @@ GRADIENTS = [
         "MoeTokenUnpermuteGrad",
         lambda x, p: torch_npu.npu_moe_token_unpermute(x, torch.arange(8).int(), p),
         lambda: [leaf(8, 8), leaf(4, 2)],
+    ),
+    (
+        "LightningIndexerGrad",
+        lambda *x: torch_npu.npu_lightning_indexer(*x, sparse_count=4, return_value=True)[1],
+        lambda: [leaf(2, 6, 64, 128), leaf(2, 7, 1, 128), leaf(2, 6, 64)],
+    ),
+    (
+        "SparseFlashAttentionGrad",
+        lambda q, k, v, a, b: torch_npu.npu_sparse_flash_attention(
+            q,
+            k,
+            v,
+            integers(2, 6, 1, 3),
+            0.1,
+            query_rope=a,
+            key_rope=b,
+            attention_mode=2,
+            return_softmax_lse=True,
+        )[0],
+        lambda: [
+            leaf(2, 6, 4, 512),
+            leaf(2, 7, 1, 512),
+            leaf(2, 7, 1, 512),
+            leaf(2, 6, 4, 64),
+            leaf(2, 7, 1, 64),
+        ],
     ),
     (
         "SpeedFusionAttentionGrad",
@@ -343,9 +441,11 @@ def assert_no_tensor_is_given_twice(name, operands):
 
 
 # What MindSpore's Python operators take as words, they hand on as numbers; the inference starts from the words.
-_WORDS = {
-    "input_layout": {number: word for word, number in _mapping.LAYOUTS.items()},
-    "layout": {number: word for word, number in _mapping.LAYOUTS.items()},
+_WORDS: dict[str, dict[int, str]] = {
+    **dict.fromkeys(
+        ("input_layout", "layout", "layout_query", "layout_key", "layout_kv"),
+        {number: word for word, number in _mapping.LAYOUTS.items()},
+    ),
     "reduce_op": {collective.SUM: "sum"},
 }
 

@@ -26,6 +26,7 @@ ROWS = torch_npu.npu_moe_token_permute(torch.zeros(2, 2), COPIES)[1]
 SIZES, ENDS = torch.tensor([2, 1]), torch.tensor([2, 3])
 POSITIONS, TABLE = torch.tensor([1, 0]), torch.randn(3, 4, dtype=torch.float64)
 MASK = torch.tensor([[False, True], [False, False]])
+KEYS = torch.tensor([[[0, -1], [1, 0], [0, 2]]], dtype=torch.int32).unsqueeze(2)
 GATING = {"k_group": 1, "group_count": 2, "norm_type": 1}
 PACKED = {"actual_seq_qlen": [1, 3], "actual_seq_kvlen": [2, 3]}
 
@@ -59,6 +60,16 @@ CASES = {
             [a], [w], bias=[b], group_list=ENDS, split_item=3, group_type=0, act_type=5
         )[0],
         lambda: [x(4, 2), x(2, 2, 3), x(2, 3)],
+    ),
+    "npu_lightning_indexer": (
+        lambda q, k, w: torch_npu.npu_lightning_indexer(q, k, w, sparse_count=2, return_value=True)[1][:, 1:],
+        lambda: [x(1, 3, 2, 2), x(1, 3, 1, 2), x(1, 3, 2)],
+    ),
+    "npu_sparse_flash_attention": (
+        lambda q, k, v, a, b: torch_npu.npu_sparse_flash_attention(
+            q, k, v, KEYS, 0.7, query_rope=a, key_rope=b, attention_mode=2, return_softmax_lse=True
+        )[0],
+        lambda: [x(1, 3, 2, 2), x(1, 3, 1, 2), x(1, 3, 1, 2, seed=1), x(1, 3, 2, 1), x(1, 3, 1, 1)],
     ),
     "npu_moe_finalize_routing": (
         lambda y, s, b, p: torch_npu.npu_moe_finalize_routing(

@@ -30,10 +30,13 @@ _LEFT_OUT = """--load --save --data-path --tokenizer-name-or-path --tokenizer-mo
 --model-type-hf --handler-name --exit-on-missing-checkpoint --finetune --lr-warmup-iters --lr-warmup-fraction
 --lr-decay-iters --router-gating-in-fp32 --use-ascend-mc2 --use-ascend-coc --coc-fused-kernel --moe-alltoall-overlap-comm
 --moe-token-dispatcher-type --moe-permutation-async-comm --moe-permute-fusion --use-fused-moe-token-permute-and-unpermute"""
-#: Flags of operators that exist for a device alone: in Triton for Ascend, or fused ones that torch_npu has and msadapter refuses by
-#: name. Without them MindSpeed-LLM computes the same with ordinary operators.
-_ON_A_DEVICE = """--use-triton-gdn --use-triton-mhc --use-fused-mhc --use-fused-lightning-indexer
---use-fused-lightning-indexer-loss --use-sparse-flash-attn"""
+#: Flags of operators that exist for a device alone, in Triton for Ascend or in MindSpeed's own C++. Without them MindSpeed-LLM
+#: computes the same with ordinary operators.
+_ON_A_DEVICE = """--use-triton-gdn --use-triton-mhc --use-fused-mhc"""
+#: Flags of the operators of sparse attention. With compressed keys (DeepSeek-V4) they ask for C++ operators of MindSpeed.
+_SPARSE = frozenset(
+    ["--use-fused-lightning-indexer", "--use-fused-lightning-indexer-loss", "--use-sparse-flash-attn"]
+)
 LEFT_OUT = frozenset(_LEFT_OUT.split() + _ON_A_DEVICE.split())
 
 #: Flags that must not change any loss: fused operators, recomputation, swapping, and what concerns memory or time alone.
@@ -112,7 +115,8 @@ def of_script(script: Path, folder: Path) -> tuple[str, Flags]:
 def small(flags: Flags) -> Flags:
     """The flags of a script with toy sizes, for one process."""
     layers = int(SIZES["--num-layers"])
-    toy = {name: list(values) for name, values in flags.items() if name not in LEFT_OUT}
+    left_out = LEFT_OUT | _SPARSE if "--kv-compress" in flags else LEFT_OUT
+    toy = {name: list(values) for name, values in flags.items() if name not in left_out}
     for name in toy:
         if name in SIZES:
             toy[name] = [SIZES[name]]
@@ -126,7 +130,10 @@ def small(flags: Flags) -> Flags:
             toy[name] = [",".join(toy[name][0].split(",")[:pairs_of_head])]
     if {"--multi-latent-attention", "--kv-channels"} <= toy.keys():
         toy["--kv-channels"] = [SIZES["--qk-pos-emb-head-dim"]]  # the size of rotary embeddings
-    return toy | pairs(_TRAINING.split())
+    toy |= pairs(_TRAINING.split())
+    if "--use-sparse-flash-attn" in toy:
+        toy["--micro-batch-size"] = ["1"]  # MindSpeed-LLM gives the operator the length of one sequence
+    return toy
 
 
 def slower(flags: Flags) -> Flags:
@@ -134,12 +141,15 @@ def slower(flags: Flags) -> Flags:
 
     With multi-head latent attention the fused rotary embedding stays: MindSpeed-LLM's own unfused one reorders the halves twice
     (docs/mindspeed_features.md). Documents are told apart by flash attention alone, and upstream's sparse attention asks for it.
+    Absorbed latent attention asks for divided products.
     """
     stays = set()
     if "--multi-latent-attention" in flags:
         stays.add("--use-fused-rotary-pos-emb")
     if {"--reset-attention-mask", "--enable-dsa-indexer"} & flags.keys():
         stays |= {"--use-flash-attn", "--mla-fa-without-pad"}
+    if "--enable-mla-absorb" in flags:
+        stays.add("--mla-mm-split")
     return {name: values for name, values in flags.items() if name not in FASTER - stays}
 
 
@@ -150,7 +160,8 @@ def row_of(script: str) -> str:
 
 #: One script for each kind of model of `examples/mcore`.
 _SCRIPTS = """deepseek2_lite/pretrain_deepseek2_lite_16b_ptd_16p.sh deepseek3/pretrain_deepseek3_671b_4k_ptd.sh
-deepseek4_flash/pretrain_deepseek4_flash_4k_A3_ptd.sh
+deepseek32/pretrain_deepseek32_671b_4k_A3_ptd.sh deepseek4_flash/pretrain_deepseek4_flash_4k_A3_ptd.sh
+glm5/pretrain_glm5_744b_4k_A3_ptd.sh glm52/pretrain_glm52_744b_4k_A3_ptd.sh
 gated_deltanet/pretrain_gated_deltanet_340M_4K_A2_ptd.sh gemma2/pretrain_gemma2_9b_ptd.sh
 glm45-air/pretrain_glm45_air_106b_4k_A3_ptd.sh
 kimi2/pretrain_kimi2_18b_4k_8p_ptd.sh ling_v2/pretrain_ling_mini_16b_4k_ptd.sh llama2/pretrain_llama2_13b_pack_ptd.sh
@@ -160,13 +171,3 @@ qwen25/pretrain_qwen25_72b_32k_ptd.sh qwen3/pretrain_qwen3_0point6b_4K_ptd.sh
 qwen3_coder_next/pretrain_qwen3_coder_next_80b_4K_A3_ptd.sh qwen3_moe/pretrain_qwen3_30b_a3b_4K_ptd.sh
 qwen3_next/pretrain_qwen3_next_80b_16K_A3_ptd.sh seed_oss/pretrain_seed_oss_36b_ptd_2k_A3.sh"""
 SCRIPTS = tuple(_SCRIPTS.split())
-_SPARSE = (
-    "refused: `npu_lightning_indexer` and `npu_sparse_flash_attention` of torch_npu are missing, and without their flags upstream "
-    "scatters at index -1, which PyTorch refuses too"
-)
-#: Scripts whose models do not train -> (what the page says, a part of the error).
-REFUSED = {
-    "deepseek32/pretrain_deepseek32_671b_4k_A3_ptd.sh": (_SPARSE, "index -1 is out of bounds"),
-    "glm5/pretrain_glm5_744b_4k_A3_ptd.sh": (_SPARSE, "index -1 is out of bounds"),
-    "glm52/pretrain_glm52_744b_4k_A3_ptd.sh": (_SPARSE, "index -1 is out of bounds"),
-}

@@ -139,15 +139,16 @@ NEXT_FLAGS: dict[str, str] = {
     "used by a row above": """--compress-ratios --compress-rope-theta --enable-mhc --enable-mla-scale-kv-lora
         --enable-mla-scale-q-lora --hc-mult --indexer-loss-coeff --kv-compress --loss-chunk-size --loss-compute-mode
         --max-batch-size --mtp-spec --n-hash-layers --num-zero-experts --o-groups --o-lora-rank --original-seq-len
-        --rope-factor --sliding-window-size""",
-    "ask for operators of a device: in Triton for Ascend, or ones of torch_npu that msadapter refuses by name": """
-        --use-fused-lightning-indexer --use-fused-lightning-indexer-loss --use-fused-mhc --use-sparse-flash-attn
-        --use-triton-mhc""",
-    "not run": """--apply-rope-no-in-complex --apply-wd-to-qk-layernorm --drop-thinking --enable-mg2hf-convert
-        --enable-mla-absorb --fix-sub-seq-length --fp8-reuse-quantized-weight --hc-eps --hc-sinkhorn-iters --hccl-op-mode
+        --rope-factor --sliding-window-size --use-fused-lightning-indexer --use-fused-lightning-indexer-loss
+        --use-sparse-flash-attn --enable-mla-absorb --init-norm-weight-in-fp32 --apply-rope-no-in-complex
+        --index-skip-topk-offset --index-topk-freq""",
+    "ask for operators of a device, in Triton for Ascend or in MindSpeed's own C++; without them the same is computed by ordinary "
+    "operators": "--use-fused-mhc --use-triton-mhc",
+    "not run": """--apply-wd-to-qk-layernorm --drop-thinking --enable-mg2hf-convert
+        --fix-sub-seq-length --fp8-reuse-quantized-weight --hc-eps --hc-sinkhorn-iters --hccl-op-mode
         --hf-cfg-dir --hf-save-dir --layerwise-disaggregated-training
-        --index-share-for-mtp-iteration --index-skip-topk-offset --index-topk-freq
-        --index-topk-pattern --init-norm-weight-in-fp32 --moe-alltoall-mc2 --muon-coefficient-type
+        --index-share-for-mtp-iteration
+        --index-topk-pattern --moe-alltoall-mc2 --muon-coefficient-type
         --muon-extra-scale-factor --muon-fp32-matmul-prec --muon-momentum --muon-nesterov --muon-no-split-qkv
         --muon-num-ns-steps --muon-scalar-optimizer --muon-scale-mode --muon-tp-mode --no-use-gmm-fp8
         --no-use-sparse-c8-indexer --npu-datadump --only-convert-last-checkpoint --pipeline-model-parallel-layout
@@ -207,7 +208,7 @@ def _next() -> list[tuple[str, ...]]:
             rows.append((name, measured[name].difference, measured[name].day))
         elif name not in ROWS:
             rows.append((name, NEXT_OPEN.get(name, "not measured"), ""))
-    return rows + [(llm_examples.row_of(name), why, "") for name, (why, _) in llm_examples.REFUSED.items()]
+    return rows
 
 
 def page() -> str:

@@ -34,17 +34,6 @@ def test_the_faster_flags_of_a_script_change_no_loss(
     assert difference <= 1e-5, (fast.losses, slow.losses)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", llm_examples.REFUSED)
-def test_a_script_whose_model_is_refused_says_why(trainer: Trainer, name: str, tmp_path: Path) -> None:
-    script = trainer.script.parent / "examples/mcore" / name
-    if not script.is_file():
-        pytest.skip(f"MindSpeed-LLM {trainer.release} has no example {name}")
-    program, flags = llm_examples.of_script(script, tmp_path)
-    with pytest.raises(AssertionError, match=llm_examples.REFUSED[name][1]):
-        trainer.train(1, llm_examples.words(llm_examples.small(flags)), program)
-
-
 def test_a_script_gives_its_flags(tmp_path: Path) -> None:
     """The variables of the script are filled in, a flag given twice has its last value, and paths are left out."""
     script = tmp_path / "train.sh"
