@@ -181,10 +181,15 @@ def _triangle_indices(row, col, offset, dtype, lower):
         raise RuntimeError(
             f"{'row' if row < 0 else 'col'} must be non-negative, got{row if row < 0 else col}"
         )
-    i, j = t.reshape(t.arange(row), [-1, 1]), t.reshape(t.arange(col), [1, -1])
-    mask = (j - i) <= offset if lower else (j - i) >= offset
-    at = t.transpose(t._nonzero(mask), 0, 1)
-    return t._contiguous_copy(at if dtype is None else at.to(dtype))
+    # Row i has `counts[i]` elements in the triangle, from the column `first[i]` on.
+    i = t.arange(row)
+    first = t.zeros_like(i) if lower else t.clamp(i + offset, 0, col)
+    counts = t.clamp(i + (offset + 1), 0, col) if lower else col - first
+    rows = t.repeat_interleave(i, counts)
+    ends = t.cumsum(counts, 0)
+    columns = t.arange(rows.numel()) - t.repeat_interleave(ends - counts - first, counts)
+    at = t.stack([rows, columns])
+    return at if dtype is None else at.to(dtype)
 
 
 @composite(
