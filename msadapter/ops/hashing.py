@@ -18,12 +18,15 @@ def _bits(x):
 
 
 def _folded(x):
-    """Combine the last dimension with exclusive or, halving it again and again."""
+    """Combine the last dimension with exclusive or: what exceeds a power of two first, then halving it again and again."""
+    n = x.shape[-1]
+    kept = 1 << (n.bit_length() - 1)
+    if n > kept:
+        pairs = t.bitwise_xor(t._slice(x, -1, 0, n - kept, 1), t._slice(x, -1, kept, n, 1))
+        x = t.cat([pairs, t._slice(x, -1, n - kept, kept, 1)], -1)
     while x.shape[-1] > 1:
-        n = x.shape[-1]
-        half = n // 2
-        pairs = t.bitwise_xor(t._slice(x, -1, 0, half, 1), t._slice(x, -1, half, 2 * half, 1))
-        x = t.cat([pairs, t._slice(x, -1, n - 1, n, 1)], -1) if n % 2 else pairs
+        half = x.shape[-1] // 2
+        x = t.bitwise_xor(t._slice(x, -1, 0, half, 1), t._slice(x, -1, half, 2 * half, 1))
     return t.squeeze(x, -1)
 
 
