@@ -121,6 +121,7 @@ _GRACE = (
 )
 _SPINS = 50  # number of polls without yielding
 _YIELDS = 0.001  # seconds of yielding before it sleeps between polls
+_LOOKS = 0.2  # seconds between two looks at whether the processes that it waits for still run
 
 
 class MpiWork(Work):
@@ -198,7 +199,7 @@ class MpiWork(Work):
 
     def _patiently(self, timeout):
         patience = watchdog.seconds(timeout or self.timeout or self.backend.timeout)
-        begin, pause, looked = time.monotonic(), 0.00002, 1.0
+        begin, pause, look = time.monotonic(), 0.00002, _LOOKS
         while not self.poll():
             waited = time.monotonic() - begin
             if waited < _YIELDS:
@@ -208,9 +209,9 @@ class MpiWork(Work):
             pause = min(pause * 1.2, 0.0005)
             if waited > patience:
                 raise watchdog.late(self, waited)
-            if waited > looked:
+            if waited > look:
                 self._see_who_is_alive()
-                looked = waited + 1.0
+                look = waited + _LOOKS
             self._see_what_others_wait_for(waited)
         if self._record is not None:
             self._record.forget()
