@@ -46,9 +46,8 @@ def killed(
     """A rank ends. Without words the other one has a copy of all and writes it."""
 
     def check(suite: Suite) -> Row:
-        name = f"{place}-{what}-{more.get('rank', 1)}-{'-'.join(words)}".translate(
-            str.maketrans(" .=_", "----")
-        )
+        name = "-".join([place, what, *(["rank-0"] if more.get("rank") == 0 else []), *words])
+        name = name.translate(str.maketrans(" .=_", "----"))
         survivors = not words
         most = 1 if survivors or MEMORY in words else INTERVAL
         fault = {"place": place, "what": what, "iteration": iteration, **more}
