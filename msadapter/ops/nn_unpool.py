@@ -294,9 +294,11 @@ def _fractional(expand, name, input, kernel_size, output_size, output_ratio, sam
         shape[2 + d], shape[2 + n + d] = out[d], kernel[d]
         places = places.view(shape)
         index = places if index is None else index * sizes[d] + places
-    index = index.reshape(batch, channels, math.prod(out), math.prod(kernel))
-    flat = x.reshape(batch, channels, 1, math.prod(sizes)).expand(-1, -1, math.prod(out), -1)
-    values, which = flat.gather(3, index).max(-1)
+    windows = [batch, channels, math.prod(out), math.prod(kernel)]
+    index = index.reshape(windows)
+    # One gather over the flattened images: its gradient has the size of the images, not one image for each window.
+    flat = x.reshape(batch, channels, math.prod(sizes)).gather(2, index.flatten(2))
+    values, which = flat.reshape(windows).max(-1)
     chosen = index.gather(3, which.unsqueeze(-1)).squeeze(-1)
     shape = [*input.shape[:-n], *out]
     return values.reshape(shape), chosen.reshape(shape)

@@ -51,3 +51,12 @@ def test_image_that_does_not_fit_into_memory(mode, image, size):
     """The result is allocated before the weights, so that the error names its size, as in PyTorch."""
     with pytest.raises(RuntimeError, match=f"can't allocate memory: you tried to allocate {2**42} bytes"):
         F.interpolate(torch.ones(1, 1, *image), size=size, mode=mode)
+
+
+def test_fractional_max_pool_needs_memory_for_its_input_alone():
+    """The gradient of a large image: one image for each window would be 68 GB."""
+    x = torch.randn(1, 1, 512, 512, requires_grad=True)
+    out, chosen = torch.nn.functional.fractional_max_pool2d(x, 2, output_size=(256, 256), return_indices=True)
+    out.sum().backward()
+    expected = torch.zeros(512 * 512).scatter_add(0, chosen.flatten(), torch.ones(chosen.numel()))
+    assert torch.equal(x.grad.flatten(), expected)
