@@ -95,7 +95,8 @@ void conjugate_in_place(const Tensor &t);
 void check_square(const Tensor &a, const char *name);
 void check_matrix(const Tensor &a, const char *name, const char *argument = "A");
 
-// Divides the matrices of a batch among the threads if there are enough of them.
+// Calls f for the matrices of a batch, one after the other. The threads of OpenBLAS share the work on each matrix. They
+// and ours would get in each other's way, because their number holds for the whole process.
 template <class F>
 void for_each_matrix(int64_t count, F f) {
   for (int64_t i = 0; i < count; ++i) f(i);
