@@ -168,10 +168,16 @@ MSA_INLINE T atan2(T y, T x) {
 }
 
 // ---------------------------------------------------------------- exponentials
+// (2^r - 1) / r for |r| <= 1/2
+MSA_INLINE float exp2_tail(float r) {
+  return polynomial(r, 1.535336196e-04f, 1.339887502e-03f, 9.618436918e-03f, 5.550332367e-02f, 2.402264774e-01f,
+                    6.931471825e-01f);
+}
 template <class T>
 MSA_INLINE T exp2(T x) {
   const T z = is_single<T> ? between(x, T(-151), T(129)) : between(x, T(-1076), T(1025));
   const T shifted = z + Parts<T>::kRound, r = z - (shifted - Parts<T>::kRound);
+  if constexpr (is_single<T>) return scaled(fma(exp2_tail(r), r, T(1)), exponent_of(shifted));
   const T t = r * kLn2<T>, low = fma(r, kLn2Low<T>, fma(r, kLn2<T>, -t));
   return scaled(T(1) + (t + fma(t * t, exp_tail(t), low)), exponent_of(shifted));
 }

@@ -137,6 +137,17 @@ MSA_INLINE T exp(T x) {
   return scaled(q + T(1), exponent_of(shifted));
 }
 
+// 1 + exp(x). Where exp(x) is too small for a normal number the sum is 1, so one power of two is enough. It is that of
+// exp(x) / 2, which is finite up to the largest x.
+template <class T>
+MSA_INLINE T one_plus_exp(T x) {
+  using U = typename Parts<T>::U;
+  T shifted;
+  const T q = expm1_reduced(sizeof(T) == 4 ? between(x, T(-86), T(89)) : between(x, T(-708), T(710)), &shifted);
+  const T half = number_of((bits_of(shifted) << Parts<T>::kDigits) + (Parts<T>::kOne - (U(1) << Parts<T>::kDigits)));
+  return fma((q + T(1)) * half, T(2), T(1));
+}
+
 // exp(x) for x in [-87, 0], where neither overflow nor underflow can occur.
 MSA_INLINE float exp_negative(float x) {
   float shifted;
@@ -195,7 +206,7 @@ template <class T>
 MSA_INLINE T tanh(T x) {
   const T a = abs(x), z = x * x;
   const T small = fma(tanh_tail(z) * z, a, a);
-  const T large = T(1) - T(2) / (exp(T(2) * a) + T(1));
+  const T large = T(1) - T(2) / one_plus_exp(T(2) * a);
   return copysign(a < T(0.625) ? small : large, x);
 }
 
@@ -224,7 +235,7 @@ inline float erf(float x) {
 
 template <class T>
 MSA_INLINE T sigmoid(T x) {
-  return T(1) / (T(1) + exp(-x));
+  return T(1) / one_plus_exp(-x);
 }
 inline double erf(double x) { return std::erf(x); }
 
@@ -283,7 +294,7 @@ inline T gelu_tanh_grad(T dy, T x) {
 }
 template <class T>
 inline T silu(T x) {
-  return x / (T(1) + exp(-x));
+  return x / one_plus_exp(-x);
 }
 template <class T>
 inline T silu_grad(T dy, T x) {
