@@ -58,7 +58,7 @@ fi
 if [ $# -gt 0 ]; then exec bash tests/run.sh "$@"; fi
 
 bash tests/run.sh tests/megatron/test_parallel.py tests/megatron/test_newer_release.py tests/megatron/test_simulated_npu.py \
-  tests/megatron/test_watch.py tests/megatron/test_plan.py \
+  tests/megatron/test_watch.py tests/megatron/test_plan.py tests/megatron/test_one_file.py \
   "tests/megatron/test_parity.py::test_curve[llama]" "tests/megatron/test_resume.py::test_goes_on_bit_for_bit[data-torch_dist]" \
   tests/npu/test_mindspeed_training.py tests/patches/test_manager.py tests/patches/test_product.py
 PYTHONPATH="$(trainers)" bash tests/run.sh tests/huggingface/test_trl.py tests/huggingface/test_training.py \
@@ -66,7 +66,8 @@ PYTHONPATH="$(trainers)" bash tests/run.sh tests/huggingface/test_trl.py tests/h
   tests/toolkit/stories/test_hugging_face.py
 unpack MindSpeed-LLM
 converted llm
-MSADAPTER_LLM="$work/converted/llm" bash tests/run.sh tests/toolkit/stories/test_megatron.py tests/toolkit/recovery/test_mindspeed_llm.py
+MSADAPTER_LLM="$work/converted/llm" bash tests/run.sh tests/toolkit/stories/test_megatron.py tests/toolkit/training/test_dpo.py \
+  tests/toolkit/recovery/test_mindspeed_llm.py
 export MSADAPTER_MINDSPEED="$work/converted/llm/MindSpeed" MSADAPTER_MINDSPEED_LLM="$work/converted/llm/MindSpeed-LLM"
 export PYTHONPATH="$work/converted/packages-llm-26.1.0"
 examples="faster_flags and (deepseek4 or glm45 or longcat or phi35_moe or qwen3_next)" # models whose parts differ most

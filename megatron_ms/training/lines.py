@@ -34,6 +34,10 @@ _ADVICE = (
         "run.device=cuda lets the CPU take the place of the device that Megatron asks for.",
     ),
     (
+        re.compile(r"assert .*\.type\(\) == 'torch\.cuda\.FloatTensor'"),
+        "Megatron-LM asks for tensors that are called cuda: write run.device=cuda, which an NPU answers too.",
+    ),
+    (
         re.compile(r"No module named 'megatron\.core\.datasets\.helpers(_cpp)?'"),
         "The tree lacks its compiled helpers. `bash auto_convert.sh core --source TREE` makes one that has them; in a tree of"
         " your own, run `make` in megatron/core/datasets after `source build/env.sh`.",

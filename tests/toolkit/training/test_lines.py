@@ -95,6 +95,7 @@ def test_a_rank_that_only_waited_is_not_the_reason() -> None:
         ("AssertionError: OptimizerParamScheduler: class input value 48 and checkpointvalue 32 for total number of iterations do"
          " not match", "resume.schedule=new"),
         ("AssertionError: Megatron requires CUDA.", "run.device=cuda"),
+        ("    assert param.grad.type() == 'torch.cuda.FloatTensor'", "run.device=cuda"),
         ("ModuleNotFoundError: No module named 'megatron.core.datasets.helpers_cpp'", "auto_convert.sh core --source"),
     ],
 )  # fmt: skip
