@@ -82,6 +82,9 @@ def _command(settings: Settings | hf.Settings, folder: Path, resumed: bool) -> C
     """The command of the backend."""
     from . import hf, megatron
 
+    if settings.flag("qlora"):
+        message = "is not supported: weights of 4 bits need the kernels of bitsandbytes, which there are for neither device"
+        raise settings.document.error("tune.qlora", f"{message}; run.task: lora trains with whole weights")
     if isinstance(settings, hf.Settings):
         settings.check_length("num_train_epochs")
         return megatron.Command(*hf.command(settings, folder, resumed))

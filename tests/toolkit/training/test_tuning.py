@@ -97,6 +97,19 @@ def test_trees_that_are_missing(line, shared, capsys) -> None:
     assert "MindSpeed-LLM also needs a tree of MindSpeed and of Megatron-LM" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("backend", ["megatron", "hf"])
+def test_qlora_is_refused(line, capsys, backend) -> None:
+    words = ["tune.qlora=true", "run.task=lora"]
+    if backend == "hf":
+        file = Path("toy.yaml")
+        text = [
+            one for one in file.read_text().splitlines() if not one.startswith(("run:", "data:", "model:"))
+        ]
+        file.write_text("\n".join([*text, "run: {backend: hf}", "resume: {load: model}"]) + "\n")
+    assert commands.main(["train", "toy.yaml", *words]) == 2
+    assert "tune.qlora: is not supported: weights of 4 bits need" in capsys.readouterr().err
+
+
 def test_the_device_cpu_is_refused(line, capsys) -> None:
     """MindSpeed-LLM imports torch_npu, which a program with the CPU alone does not have."""
     assert "/llm/pretrain_gpt.py " in line("dataset.path=out/text", "run.device=npu")
