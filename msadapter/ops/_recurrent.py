@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._host import extensions
 from ._declare import _C, t
 from ._functional import functional
 
@@ -160,6 +161,27 @@ def _run_one_call(mode, inputs, state, weights, bias, reverse, batch_sizes):
     w_ih, w_hh, b_ih, b_hh = weights if bias else (*weights, None, None)
     out, h, c, _, _ = t._recurrent_layer(inputs, h, c, w_ih, w_hh, b_ih, b_hh, mode, reverse, batch_sizes)
     return out, (h, c) if isinstance(state, tuple) else h
+
+
+def _is_batched(tensors) -> bool:
+    """Return whether one of the tensors is a batch of vmap. Ordinary operators take the whole batch at once."""
+    batches = extensions.batches.value
+    return batches is not None and any(isinstance(x, batches.kind) for x in tensors)
+
+
+def run_cell(mode, inputs, state, w_ih, w_hh, b_ih, b_hh):
+    """Return the next state of a cell: inputs (B, I), and h (B, H) or the pair (h, c).
+
+    LSTM and GRU are layers of one step. The other cells have too few operators to gain from it.
+    """
+    states = state if isinstance(state, tuple) else (state,)
+    bias = b_ih is not None
+    weights = [w_ih, w_hh, b_ih, b_hh] if bias else [w_ih, w_hh]
+    whole = mode in ("LSTM", "GRU") and bias == (b_hh is not None) and inputs.ndim == 2
+    whole = whole and not _is_batched([inputs, *states, *weights])
+    if whole and _is_one_call(mode, inputs.unsqueeze(0), state, weights, bias, []):
+        return _run_one_call(mode, inputs.unsqueeze(0), state, weights, bias, False, [])[1]
+    return STEPS[mode](functional.linear(inputs, w_ih, b_ih), state, w_hh, b_hh)
 
 
 def run_stack(

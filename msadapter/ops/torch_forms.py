@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ._declare import composite, t
 from ._functional import functional
-from ._recurrent import run_stack
+from ._recurrent import run_cell, run_stack
 
 _REDUCTIONS = ("none", "mean", "sum")
 
@@ -169,30 +169,22 @@ def norm_except_dim(v, pow, dim):
 _CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
 
 
-def _gates(x, h, w_ih, w_hh, b_ih, b_hh):
-    return functional.linear(x, w_ih, b_ih), functional.linear(h, w_hh, b_hh)
-
-
 @composite(f"rnn_tanh_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", forms="f")
 def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
     """Return tanh(w_ih x + b_ih + w_hh h + b_hh)."""
-    return t.tanh(sum(_gates(input, hx, w_ih, w_hh, b_ih, b_hh)))
+    return run_cell("RNN_TANH", input, hx, w_ih, w_hh, b_ih, b_hh)
 
 
 @composite(f"rnn_relu_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", forms="f")
 def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
     """Return relu(w_ih x + b_ih + w_hh h + b_hh)."""
-    return functional.relu(sum(_gates(input, hx, w_ih, w_hh, b_ih, b_hh)))
+    return run_cell("RNN_RELU", input, hx, w_ih, w_hh, b_ih, b_hh)
 
 
 @composite(f"gru_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", forms="f")
 def gru_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
     """Return one step of a GRU. The gates are in PyTorch's order (reset, update, new)."""
-    x, h = _gates(input, hx, w_ih, w_hh, b_ih, b_hh)
-    (xr, xz, xn), (hr, hz, hn) = x.chunk(3, -1), h.chunk(3, -1)
-    reset, update = (xr + hr).sigmoid(), (xz + hz).sigmoid()
-    new = (xn + reset * hn).tanh()
-    return (hx - new) * update + new
+    return run_cell("GRU", input, hx, w_ih, w_hh, b_ih, b_hh)
 
 
 @composite(f"lstm_cell(Tensor input, Tensor[] hx, {_CELL}) -> (Tensor, Tensor)", forms="f")
@@ -201,10 +193,7 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
 
     The gates are in PyTorch's order (input, forget, cell, output).
     """
-    h, c = hx
-    i, f, g, o = sum(_gates(input, h, w_ih, w_hh, b_ih, b_hh)).chunk(4, -1)
-    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-    return o.sigmoid() * c.tanh(), c
+    return run_cell("LSTM", input, tuple(hx), w_ih, w_hh, b_ih, b_hh)
 
 
 def _run(mode: str, args):

@@ -209,3 +209,47 @@ def test_operands_of_two_types_are_an_error():
     inputs, state, weights, _ = _operands("RNN_RELU", 2, 1, 2, 3)
     with pytest.raises(RuntimeError, match="all operands must have the type Double"):
         t._recurrent_layer(inputs, state.float(), None, *weights, "RNN_RELU", False, [])
+
+
+@pytest.mark.parametrize("name", ["LSTMCell", "GRUCell", "RNNCell"])
+def test_cells_are_steps_of_layers(name):
+    cell = getattr(torch.nn, name)(3, 5)
+    layer = getattr(torch.nn, name.removesuffix("Cell"))(3, 5)
+    for mine, other in zip(cell.parameters(), layer.parameters(), strict=True):
+        other.data.copy_(mine.data)
+    x, state = torch.randn(4, 2, 3), None
+    for step in x:
+        state = cell(step, state)
+    last = layer(x)[1]
+    found, expected = (tuple(s) if isinstance(s, tuple) else (s,) for s in (state, last))
+    torch.testing.assert_close(found, tuple(s[0] for s in expected))
+    batch = torch.randn(6, 2, 3)
+    torch.testing.assert_close(
+        func.vmap(lambda x: _pair(cell(x))[0])(batch),
+        torch.stack([_pair(cell(x))[0] for x in batch]),
+    )
+
+
+def _pair(state):
+    return state if isinstance(state, tuple) else (state, state)
+
+
+@pytest.mark.parametrize("name", ["LSTMCell", "GRUCell", "RNNCell"])
+def test_second_derivatives_of_cells(name):
+    cell = getattr(torch.nn, name)(2, 3).double()
+    x = torch.randn(2, 2, dtype=torch.float64, requires_grad=True)
+    own = list(cell.parameters())
+    assert autograd.gradgradcheck(lambda x, *own: cell(x), (x, *own))
+
+
+@pytest.mark.parametrize(("name", "gates"), [("lstm_cell", 4), ("gru_cell", 3)])
+def test_a_cell_without_one_of_the_biases(name, gates):
+    x, h = torch.randn(2, 3), torch.randn(2, 5)
+    state = (h, h / 2) if name == "lstm_cell" else h
+    weights = torch.randn(gates * 5, 3), torch.randn(gates * 5, 5)
+    bias = torch.randn(gates * 5)
+    cell = getattr(torch, name)
+    found = cell(x, state, *weights, None, bias), cell(x, state, *weights, bias)
+    none = torch.zeros_like(bias)
+    expected = cell(x, state, *weights, none, bias), cell(x, state, *weights, bias, none)
+    torch.testing.assert_close(found, expected)

@@ -8,7 +8,6 @@ import warnings
 
 from ... import ops
 from ...ops import _recurrent
-from .. import functional as F
 from .. import init
 from .._packed import PackedSequence
 from ..parameter import Parameter
@@ -382,7 +381,12 @@ class RNNCellBase(Module):
     def _zeros(self, input):
         return ops.zeros((input.size(0), self.hidden_size), dtype=input.dtype, device=input.device)
 
-    def _one_state(self, step, input, hx):
+    def _next(self, mode, rows, state):
+        return _recurrent.run_cell(
+            mode, rows, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+        )
+
+    def _one_state(self, mode, input, hx):
         """Run a cell whose state is a single tensor."""
         self._check(input, "input")
         if hx is not None:
@@ -390,7 +394,7 @@ class RNNCellBase(Module):
         rows = self._batch(input)
         state = self._zeros(rows) if hx is None else self._batch(hx)
         self._check_sizes(rows, state)
-        out = step(F.linear(rows, self.weight_ih, self.bias_ih), state, self.weight_hh, self.bias_hh)
+        out = self._next(mode, rows, state)
         return out if input.dim() == 2 else out.squeeze(0)
 
     def _check_sizes(self, input, state, number=0):
@@ -426,10 +430,9 @@ class RNNCell(RNNCellBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input, hx=None):
-        steps = {"tanh": _recurrent.tanh_step, "relu": _recurrent.relu_step}
-        if self.nonlinearity not in steps:
+        if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        return self._one_state(steps[self.nonlinearity], input, hx)
+        return self._one_state("RNN_" + self.nonlinearity.upper(), input, hx)
 
 
 class LSTMCell(RNNCellBase):
@@ -448,8 +451,7 @@ class LSTMCell(RNNCellBase):
         state = (self._zeros(rows),) * 2 if hx is None else tuple(self._batch(s) for s in hx)
         for number, one in enumerate(state):
             self._check_sizes(rows, one, number)
-        gates = F.linear(rows, self.weight_ih, self.bias_ih)
-        out = _recurrent.lstm_step(gates, state, self.weight_hh, self.bias_hh)
+        out = self._next("LSTM", rows, state)
         return out if input.dim() == 2 else tuple(s.squeeze(0) for s in out)
 
 
@@ -460,4 +462,4 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
 
     def forward(self, input, hx=None):
-        return self._one_state(_recurrent.gru_step, input, hx)
+        return self._one_state("GRU", input, hx)
