@@ -96,7 +96,8 @@ from ._values.layout import LAYOUTS as _LAYOUTS  # noqa: E402
 from ._values.limits import finfo, iinfo  # noqa: E402, F401
 from .tensor import Size, Tensor, TypedStorage, UntypedStorage, device, dtype, layout, memory_format  # noqa: E402, F401
 from .tensor._arguments import dtype_from_type_name as _dtype_from_type_name  # noqa: E402
-from .tensor._construct import from_dlpack, frombuffer  # noqa: E402, F401
+from .tensor._construct import frombuffer  # noqa: E402, F401
+from .tensor._dlpack import from_dlpack  # noqa: E402, F401
 from .tensor._legacy import legacy_new as _legacy_new  # noqa: E402
 from .tensor._tensor import as_tensor, from_numpy, tensor  # noqa: E402, F401
 from .tensor.typed_storage import storage_class as _storage_class  # noqa: E402

@@ -2,31 +2,55 @@
 
 from __future__ import annotations
 
-import itertools
 import weakref
+from collections import OrderedDict
 from collections.abc import Mapping
 
 from .._host.native import load
 
 _C = load()
-_ids = itertools.count()
 
 
 class RemovableHandle:
-    """A handle that removes one hook, either by ``remove()`` or at the end of a ``with`` block."""
+    """Removes one hook from its dictionary, by `remove()` or at the end of a `with` block.
 
-    def __init__(self, hooks_dict):
-        self.hooks_dict = hooks_dict
-        self.id = next(_ids)
+    hooks_dict: the dictionary that contains the hook under `handle.id`. extra_dict: further dictionaries to remove it from.
+    """
+
+    next_id = 0
+
+    def __init__(self, hooks_dict, *, extra_dict=None):
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+        extra = [extra_dict] if isinstance(extra_dict, dict) else (extra_dict or [])
+        self.extra_dict_ref = tuple(weakref.ref(d) for d in extra)
 
     def remove(self) -> None:
-        self.hooks_dict.pop(self.id, None)
+        """Remove the hook. A second call does nothing."""
+        for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
+            hooks = reference()
+            if hooks is not None and self.id in hooks:
+                del hooks[self.id]
+
+    def __getstate__(self):
+        return (self.hooks_dict_ref(), self.id, tuple(ref() for ref in self.extra_dict_ref))
+
+    def __setstate__(self, state):
+        hooks, self.id = state[0], state[1]
+        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
+        extra = state[2] if len(state) > 2 else ()
+        self.extra_dict_ref = tuple(weakref.ref(OrderedDict() if d is None else d) for d in extra)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exc):
         self.remove()
+
+
+RemovableHandle.__module__ = "torch.utils.hooks"
 
 
 def _add(hooks: dict, function) -> RemovableHandle:

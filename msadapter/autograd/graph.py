@@ -87,6 +87,23 @@ def get_gradient_edge(tensor) -> GradientEdge:
     return GradientEdge(*_C.gradient_edge(tensor))
 
 
+class _MultiHandle(RemovableHandle):
+    """Removes the hooks of several tensors."""
+
+    def __init__(self, handles: tuple[RemovableHandle, ...]):
+        self.handles = handles
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+    def __getstate__(self):
+        return self.handles
+
+    def __setstate__(self, state) -> None:
+        self.handles = state
+
+
 @dataclasses.dataclass
 class _Arrivals:
     """The gradients that have arrived at the tensors of a multi-grad hook in one backward pass."""
@@ -127,15 +144,7 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
         if t.requires_grad:
             handles.append(t.register_hook(make(i)))
 
-    class Handle(RemovableHandle):
-        def __init__(self):
-            super().__init__({})
-
-        def remove(self):
-            for h in handles:
-                h.remove()
-
-    return Handle()
+    return _MultiHandle(tuple(handles))
 
 
 def allow_mutation_on_saved_tensors():

@@ -63,6 +63,10 @@ def _level_of_environment() -> DebugLevel:
     return DebugLevel[name]
 
 
+for _public in (DebugLevel, get_debug_level, set_debug_level, set_debug_level_from_env):
+    _public.__module__ = "torch.distributed"  # where PyTorch finds them in a pickle
+
+
 def detail() -> bool:
     """True if collectives are compared between ranks before they run."""
     return get_debug_level() is DebugLevel.DETAIL

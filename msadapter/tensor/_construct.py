@@ -346,8 +346,3 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
         )
     out = _C.from_buffer(data.ctypes.data + offset, n * size, dtype, (n,), data)
     return out.requires_grad_() if requires_grad else out
-
-
-def from_dlpack(ext_tensor, **kwargs):
-    """Return a tensor that shares memory with an object that has the DLPack protocol."""
-    return from_numpy(np.from_dlpack(ext_tensor))

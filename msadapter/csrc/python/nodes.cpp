@@ -275,8 +275,8 @@ PyObject *node_variable(PyObject *o, void *) {
   }
   return acc->object();
 }
-// hooks(kind, output_index): the dict whose values are called; kinds: tensor_pre, retain_grad, pre, post,
-// post_accumulate
+// hooks(kind, output_index): the OrderedDict whose values are called. The kinds are tensor_pre, retain_grad, pre, post
+// and post_accumulate. Handles hold weak references to it, which Python's plain dict does not have.
 PyObject *node_hooks(PyObject *o, PyObject *args) {
   const char *kind;
   Py_ssize_t index = 0;
@@ -293,7 +293,7 @@ PyObject *node_hooks(PyObject *o, PyObject *args) {
               : k == "pre"      ? &h.pre
               : k == "post"     ? &h.post
                                 : &h.post_accumulate;
-  if (!*slot) *slot = Ref(PyDict_New());
+  if (!*slot) *slot = Ref(PyODict_New());
   Py_INCREF(slot->get());
   return slot->get();
 }
