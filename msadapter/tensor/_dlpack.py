@@ -45,7 +45,9 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     if hasattr(ext_tensor, "__dlpack__"):
         return _placed(from_numpy(np.from_dlpack(ext_tensor)), device, copy)
     if device is not None or copy is not None:
-        raise AssertionError("device and copy kwargs not supported when ext_tensor is already a DLPack capsule.")
+        raise AssertionError(
+            "device and copy kwargs not supported when ext_tensor is already a DLPack capsule."
+        )
     if not _is_valid(ext_tensor, b"dltensor"):
         raise RuntimeError(
             "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
@@ -68,3 +70,7 @@ def _placed(tensor, device, copy):
             f"cannot move DLPack tensor from device {tensor.device} to {device} without copying. Set copy=None or copy=True."
         )
     return tensor.to(device)
+
+
+for _function in (from_dlpack, to_dlpack):  # in PyTorch they belong to this module, also in pickles
+    _function.__module__ = "torch.utils.dlpack"

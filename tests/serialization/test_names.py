@@ -18,7 +18,6 @@ PYTORCH = store.load("pickle_names").cases  # name in PyTorch's pickles -> publi
 
 # What is not written by one name that PyTorch knows, and why.
 NOT_WRITTEN = {
-    "torch.autograd.graph.RemovableHandle": "hooks of graph nodes have a class of their own, which is never in a file",
     "torch.cuda.amp.autocast_mode.custom_bwd": "a functools.partial of torch.amp.custom_bwd, which PyTorch reads",
     "torch.cuda.amp.autocast_mode.custom_fwd": "a functools.partial of torch.amp.custom_fwd, which PyTorch reads",
     "torch.cuda.amp.custom_bwd": "as above",

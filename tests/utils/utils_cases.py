@@ -109,6 +109,53 @@ def a_capsule_is_used_once(torch):
     torch.utils.dlpack.from_dlpack(capsule)
 
 
+def copies_and_devices_of_dlpack(torch):
+    dlpack = torch.utils.dlpack
+    x = torch.arange(4.0)
+    found = [torch.from_dlpack is dlpack.from_dlpack]
+    for options in ({}, {"copy": None}, {"copy": True}, {"copy": False}, {"device": "cpu"}, {"device": torch.device("cpu")},
+                    {"device": "cpu", "copy": True}, {"device": "cpu", "copy": False}, {"device": None}):  # fmt: skip
+        y = torch.from_dlpack(x, **options)
+        found.append([y, y.data_ptr() == x.data_ptr()])
+    for source, options in (
+        (dlpack.to_dlpack(x), {"copy": True}),
+        (dlpack.to_dlpack(x), {"device": "cpu"}),
+        (x, {"device": 0}),
+        (x, {"surprise": 1}),
+    ):
+        try:
+            found.append(torch.from_dlpack(source, **options))
+        except (AssertionError, TypeError, ValueError, RuntimeError, BufferError) as error:
+            found.append([type(error).__name__, " ".join(str(error).split()[:5])])
+    return found
+
+
+def handles_of_tensors_and_nodes(torch):
+    """All hooks have handles of one class, with ascending numbers."""
+    kind = torch.utils.hooks.RemovableHandle
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    seen = []
+    handles = [
+        x.register_hook(lambda g: seen.append("tensor")),
+        y.grad_fn.register_hook(lambda a, b: seen.append("node")),
+        y.grad_fn.register_prehook(lambda g: seen.append("before")),
+        x.register_post_accumulate_grad_hook(lambda t: seen.append("after")),
+        torch.nn.Linear(1, 1).register_forward_hook(lambda *a: None),
+        torch.autograd.graph.register_multi_grad_hook((x, y), lambda g: seen.append("both")),
+    ]
+    found = [[isinstance(h, kind) for h in handles], [type(h) is kind for h in handles[:5]]]
+    y.sum().backward(retain_graph=True)
+    found.append(list(seen))
+    for handle in handles:
+        handle.remove()
+        handle.remove()
+    seen.clear()
+    y.sum().backward()
+    numbers = [h.id for h in handles[:5]]
+    return [*found, list(seen), numbers == sorted(set(numbers))]
+
+
 def dictionary_by_identity(torch):
     from torch.utils.weak import WeakIdKeyDictionary
 
