@@ -323,12 +323,10 @@ def _finish(cls, ctx, args, tensors, output, edges):
         elif id(o) not in inputs and o._is_view() and o.is_leaf:
             # a view made in forward stays a view, and this Function becomes its history
             _C.mark_view(o, o._base, 3)
-        elif id(o) in inputs or o.requires_grad:
+        elif id(o) in inputs:
             # a returned input must become another tensor, with a history of its own
             outputs[i] = _C.detach(o)
-            ctx._to_save = tuple(outputs[i] if s is o and id(o) not in inputs else s for s in ctx._to_save)
-            if id(o) in inputs:
-                _C.mark_view(outputs[i], o, 3)
+            _C.mark_view(outputs[i], o, 3)
     tracked = [o if kept else None for o, kept in zip(outputs, differentiable, strict=True)]
     meta = [(o.shape, o.dtype, o.device) if isinstance(o, Tensor) else None for o in outputs]
     if not ctx._materialize_non_diff_grads:

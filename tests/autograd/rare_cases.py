@@ -439,3 +439,33 @@ def what_jvp_and_backward_read(torch):
         y = Both.apply(f.make_dual(x, torch.ones(2)))
         tangent = f.unpack_dual(y).tangent
     return [tangent.detach(), *torch.autograd.grad(y.sum(), (x,))]
+
+
+def outputs_with_a_history_of_their_own(torch):
+    """What forward makes with gradients is the result itself, with the Function as its history."""
+    kept = []
+
+    class Made(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, kind):
+            with torch.enable_grad():
+                y = torch.ones(2, requires_grad=True)
+                y = {"leaf": y, "result": y * 2, "parameter": torch.nn.Parameter(y.detach())}[kind]
+            kept.append(y)
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            found.append([ctx.saved_tensors[0].detach(), ctx.saved_tensors[0].requires_grad])
+            return g * 2, None
+
+    found = []
+    for kind in ("leaf", "result", "parameter"):
+        x = torch.ones(2, requires_grad=True)
+        out = Made.apply(x, kind)
+        found.append(
+            [out is kept[-1], out.is_leaf, out.requires_grad, type(out.grad_fn).__name__, type(out).__name__]
+        )
+        found += torch.autograd.grad(out.sum(), (x,))
+    return found

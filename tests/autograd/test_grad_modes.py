@@ -258,3 +258,22 @@ def test_fast_checks_of_tangents_call_the_function_as_often_for_every_size():
 
     assert calls(2, True) == calls(7, True)
     assert calls(7, False) - calls(2, False) >= 3 * 5  # two values and a tangent for every element
+
+
+def test_the_stack_of_a_node_ends_where_the_program_calls():
+    """The frames that run an operator or a Function are not part of the stack that detection keeps."""
+
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    x = torch.ones(2, requires_grad=True)
+    with torch.autograd.set_detect_anomaly(True):
+        made = [x * 2, x[0], torch.nn.functional.softplus(x), Double.apply(x), x.sum()]
+    for y in made:
+        assert "made = [x * 2" in y.grad_fn.metadata["traceback_"][-1], y.grad_fn
