@@ -469,3 +469,18 @@ def outputs_with_a_history_of_their_own(torch):
         )
         found += torch.autograd.grad(out.sum(), (x,))
     return found
+
+
+def gradients_from_which_a_pass_starts(torch):
+    """One for each output, and None for an output without a graph, which is then refused by its place."""
+    fixed, x = torch.ones(1), torch.tensor([2.0], requires_grad=True)
+    y, edge = x * 3, torch.autograd.graph.get_gradient_edge(x * 5)
+    outputs, grads = (fixed, y, fixed, edge), (None, None, torch.ones(1), None)
+    made = torch.autograd._make_grads(outputs, grads, is_grads_batched=False)
+    return [
+        list(made),
+        refusal(torch.autograd.backward, [y, fixed]),
+        refusal(torch.autograd.backward, [fixed, y]),
+        refusal(torch.autograd.grad, [y, fixed], x),
+        refusal(torch.autograd._make_grads, (y,), (3.0,), is_grads_batched=False),
+    ]

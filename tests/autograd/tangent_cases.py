@@ -89,6 +89,29 @@ def views_of_duals_of_another_dtype(torch):
         return [*found, _tangent(torch, d), _tangent(torch, parts)]
 
 
+def views_of_parts_of_a_storage_in_another_dtype(torch):
+    """The primal begins in the middle of its storage, and the tangent in the middle of another one or at its start."""
+    f = torch.autograd.forward_ad
+    found = []
+    for tangent_in_the_middle in (True, False):
+        wide = torch.complex(_numbers(torch, 6), _numbers(torch, 6) * 2)
+        narrow = wide.clone() * 3
+        with f.dual_level():
+            d = f.make_dual(wide[2:5], narrow[2:5] if tangent_in_the_middle else narrow[:3].clone())
+            parts = torch.view_as_real(d[1:])
+            found.append(_tangent(torch, parts))
+            parts.mul_(2)
+            found.append(_tangent(torch, d))
+        reals = _numbers(torch, 12).reshape(6, 2)
+        with f.dual_level():
+            d = f.make_dual(reals[2:5], reals[2:5] * 3 if tangent_in_the_middle else (reals * 3)[:3].clone())
+            numbers = torch.view_as_complex(d[1:])
+            found.append(_tangent(torch, numbers))
+            numbers.mul_(2)
+            found.append(_tangent(torch, d))
+    return found
+
+
 def values_without_a_tangent(torch):
     """The primal that was unpacked, what is detached, and what is computed while tangents are off have none."""
     f = torch.autograd.forward_ad
