@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
 import msadapter as torch
@@ -115,3 +118,33 @@ def test_only_the_results_that_the_backward_reads_are_kept(function, kept):
     assert hasattr(y.grad_fn, "_saved_result1") and not hasattr(y.grad_fn, "_saved_result0")
     y.sum().backward()
     assert x.grad.shape == x.shape
+
+
+def test_what_a_function_saves_is_freed_with_the_graph():
+    """The context keeps no tensor itself: those that are saved go with the graph's memory, and with retain_graph they stay."""
+    made, contexts = [], []
+
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            square = x * x
+            made.append(weakref.ref(square))
+            contexts.append(ctx)
+            ctx.save_for_backward(square)
+            return square * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 3 * ctx.saved_tensors[0]
+
+    x = torch.tensor([2.0], requires_grad=True)
+    out = Cube.apply(x)
+    context = out.grad_fn
+    assert context.saved_tensors[0].item() == 4.0
+    out.sum().backward(retain_graph=True)
+    assert context.saved_tensors[0].item() == 4.0
+    out.sum().backward()
+    gc.collect()
+    assert made[0]() is None and x.grad.item() == 24.0
+    with pytest.raises(RuntimeError, match="after they have already been freed"):
+        _ = context.saved_tensors
