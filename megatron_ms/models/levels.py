@@ -1,14 +1,16 @@
 """The level of each family, computed from proofs that passed.
 
 A test that proves something of a family calls `record` when it has passed. With MSADAPTER_RECORD_EVIDENCE=1 this adds a line
-to evidence.tsv. Levels are never written by hand: `python -m megatron_ms.models.levels` computes levels.yaml from the lines,
-and a test compares the two.
+to evidence.tsv, with what was measured, of which recipe, over which release of upstream, and at which commit of this project.
+A line without these is older than the columns. Levels are never written by hand: `python -m megatron_ms.models.levels` computes
+levels.yaml from the lines, and a test compares the two.
 """
 
 from __future__ import annotations
 
 import csv
 import os
+import subprocess
 from pathlib import Path
 
 import yaml
@@ -29,27 +31,40 @@ PROOFS = {
 _ALL = set(PROOFS) - {"hf"}
 _WANTED = {"released": _ALL, "validated": {"trains", "logits", "back"}, "preliminary": {"trains"}}
 UNTESTED, PROVEN = "untested", "proven"
-_COLUMNS = ("family", "proof", "test")
+_COLUMNS = ("family", "proof", "test", "release", "recipe", "value", "commit")
 
 
-def record(family: str, proof: str, test: str) -> None:
-    """Adds a proof that has just passed to the evidence, if the run asks for it.
+def record(
+    family: str, proof: str, test: str, release: str = "", recipe: str = "", value: object = ""
+) -> None:
+    """Adds a proof that has just passed to the evidence, if the run asks for it. It takes the place of an earlier one.
+
+    release: of upstream, such as "MindSpeed-LLM 26.1.0". value: what was measured.
 
     Raises:
         KeyError: there is no such proof.
     """
     PROOFS[proof]
     if os.environ.get("MSADAPTER_RECORD_EVIDENCE") == "1":
-        rows = sorted({*_rows(), (family, proof, test)})
-        lines = ["\t".join(_COLUMNS), *("\t".join(row) for row in rows)]
+        kept = {row[:3]: row for row in _rows()}
+        kept[family, proof, test] = (family, proof, test, release, recipe, str(value), _commit())
+        lines = ["\t".join(_COLUMNS), *("\t".join(row) for _, row in sorted(kept.items()))]
         write_atomically(EVIDENCE, "\n".join(lines) + "\n")
 
 
-def _rows() -> list[tuple[str, str, str]]:
+def _commit() -> str:
+    """The commit of this project; "" outside of a repository."""
+    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=10", "HEAD"]
+    found = subprocess.run(words, capture_output=True, text=True, check=False)
+    return found.stdout.strip()
+
+
+def _rows() -> list[tuple[str, ...]]:
     if not EVIDENCE.is_file():
         return []
     with EVIDENCE.open(encoding="utf-8", newline="") as stream:
-        return [(row["family"], row["proof"], row["test"]) for row in csv.DictReader(stream, delimiter="\t")]
+        rows = csv.DictReader(stream, delimiter="\t", restval="", quoting=csv.QUOTE_NONE)
+        return [tuple(row[name] for name in _COLUMNS) for row in rows]
 
 
 def level(proofs: set[str]) -> str:
@@ -61,7 +76,7 @@ def computed() -> dict[str, dict[str, str]]:
     """Family -> its level with Megatron's programs, and whether it is proven with transformers alone."""
     found = {}
     for name in sorted({catalogue.content(file)["about"]["family"] for file in catalogue.files()}):
-        proofs = {proof for family, proof, _ in _rows() if family == name}
+        proofs = {row[1] for row in _rows() if row[0] == name}
         found[name] = {"megatron": level(proofs), "hf": PROVEN if "hf" in proofs else UNTESTED}
     return found
 

@@ -9,6 +9,7 @@ and adapter. With MSADAPTER_RECORD_EVIDENCE=1 the proofs are recorded.
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import sys
 import tempfile
@@ -92,6 +93,11 @@ def prove(toy: Toy, folder: Path) -> dict[str, Any]:
     return {"tokens": tokens, "first loss": first, "last loss": last, "merged logits": merged["logits"]}
 
 
+def _said(found: dict[str, Any]) -> str:
+    losses = f"loss {found['first loss']:.3f} to {found['last loss']:.3f} in {_STEPS} steps"
+    return f"{found['tokens']} tokens, {losses}, merged logits {found['merged logits']:.1e}"
+
+
 def main(names: list[str]) -> int:
     """Proves the families and returns 1 if one failed."""
     failed = []
@@ -104,7 +110,8 @@ def main(names: list[str]) -> int:
                 print(f"{name}: {type(error).__name__}: {str(error).splitlines()[0]}", flush=True)
                 continue
         print(f"{name}: {json.dumps(found)}", flush=True)
-        levels.record(name, "hf", SOURCE)
+        release = f"transformers {importlib.metadata.version('transformers')}"
+        levels.record(name, "hf", SOURCE, release, TOYS[name].recipe, _said(found))
     return 1 if failed else 0
 
 

@@ -185,20 +185,36 @@ def _whole(name: str, trees: Path) -> dict[str, Any]:
     text = _configuration(toy.recipe, trees, "resume: {load: megatron}\n")
     Path("proof.yaml").write_text(text, encoding="utf-8")
     words = [*toy.words(), _layout(small(toy.recipe))]
+    about = (SOURCE, _release(trees), toy.recipe)
     proofs = convert(words)
     for proof in ("logits", "back"):
-        levels.record(name, proof, SOURCE)
+        levels.record(name, proof, *about, f"{proofs['layout']}: {_short(proofs[proof])}")
     found: dict[str, Any] = {"layout": proofs["layout"], "logits": proofs["logits"], "back": proofs["back"]}
     found["tokens"] = generates(words)
-    levels.record(name, "generates", SOURCE)
-    found["first loss"], found["last loss"] = trains(words)
-    levels.record(name, "trains", SOURCE)
+    levels.record(name, "generates", *about, f"{found['tokens']} tokens")
+    found["first loss"], found["last loss"] = losses = trains(words)
+    levels.record(name, "trains", *about, _losses(losses))
     biased = catalogue.content(catalogue.RECIPES / f"{toy.recipe}.yaml")["model"].get(
         "moe_router_enable_expert_bias"
     )
-    found |= adapts([*words, "model.moe_router_enable_expert_bias=True"] if biased else words)
-    levels.record(name, "lora", SOURCE)
-    return found
+    learned = adapts([*words, "model.moe_router_enable_expert_bias=True"] if biased else words)
+    said = ", ".join(f"{what} {_short(difference)}" for what, difference in learned.items())
+    levels.record(name, "lora", *about, said)
+    return found | learned
+
+
+def _release(trees: Path) -> str:
+    """MindSpeed-LLM and its release, as the conversion in the folder says it."""
+    stated = json.loads((trees / "conversion.json").read_text(encoding="utf-8"))
+    return f"MindSpeed-LLM {stated['release']}"
+
+
+def _short(value: object) -> str:
+    return f"{value:.1e}" if isinstance(value, float) else str(value)
+
+
+def _losses(found: tuple[float, float]) -> str:
+    return f"loss {found[0]:.3f} to {found[1]:.3f} in {_STEPS} steps"
 
 
 def _architectures(family: str) -> list[str]:
@@ -221,7 +237,8 @@ def _trained(name: str, trees: Path) -> dict[str, Any]:
         Path("proof.yaml").write_text(_configuration(recipe, trees, ""), encoding="utf-8")
         sizes = small(recipe)
         found[recipe] = trains([*words_of(sizes), _layout(sizes)], recipe)
-    levels.record(name, "trains", SOURCE)
+    value = "; ".join(_losses(losses) for losses in found.values())
+    levels.record(name, "trains", SOURCE, _release(trees), ", ".join(found), value)
     return {"losses": found}
 
 

@@ -72,9 +72,12 @@ def test_evidence_is_recorded_once_and_only_on_request(tmp_path, monkeypatch) ->
     levels.record("Yi", "trains", "a::b")
     assert not levels.EVIDENCE.exists() and levels.computed()["Yi"]["megatron"] == "untested"
     monkeypatch.setenv("MSADAPTER_RECORD_EVIDENCE", "1")
+    monkeypatch.setattr(levels, "_commit", lambda: "c0ffee")
     levels.record("Yi", "trains", "a::b")
-    levels.record("Yi", "trains", "a::b")
-    assert levels.EVIDENCE.read_text() == "family\tproof\ttest\nYi\ttrains\ta::b\n"
+    levels.record("Yi", "trains", "a::b", "MindSpeed-LLM 26.1.0", "yi-34b", "loss 5 to 4")
+    head = "family\tproof\ttest\trelease\trecipe\tvalue\tcommit\n"
+    row = "Yi\ttrains\ta::b\tMindSpeed-LLM 26.1.0\tyi-34b\tloss 5 to 4\tc0ffee\n"
+    assert levels.EVIDENCE.read_text() == head + row
     levels.record("Qwen", "hf", "c::d")
     found = levels.computed()
     assert found["Yi"] == {"megatron": "preliminary", "hf": "untested"}
