@@ -57,6 +57,7 @@ class Job:
         if self.trees.upstream != LLM:
             raise document.error("run.trees", f"the converters are those of {LLM}: bash auto_convert.sh llm")
         checkpoints.check_geometry(self.settings, self.facts, model)
+        megatron.check_trees(self.settings, self.trees)
         self.tool = tool_for(self.trees, self.facts, model / "config.json")
 
     @property

@@ -102,7 +102,7 @@ def command(settings: Settings, folder: Path, resumed: bool = False) -> Command:
     if settings.save.interval is not None and settings.save.format == "torch_dist" and trees.only_torch():
         message = f"is {settings.save.format}, but {trees.programs} writes torch whatever it is told: use MindSpeed-LLM 26.1.0"
         raise settings.document.error("save.format", message)
-    _check_trees(settings, trees)
+    check_trees(settings, trees)
     _check_window(settings, tuned)
     program = "posttrain_gpt.py" if tuned else "pretrain_gpt.py"
     flags = upstream_flags.read(trees, program)
@@ -113,12 +113,19 @@ def command(settings: Settings, folder: Path, resumed: bool = False) -> Command:
     return Command((*launcher, str(trees.program(program)), *words), variables, watched)
 
 
-def _check_trees(settings: Settings, trees: Trees) -> None:
-    """Raises UserError for a device that upstream does not train on, and for a release that lacks parts of the model."""
+def check_trees(settings: Settings, trees: Trees) -> None:
+    """Raises UserError for a device or a vocabulary that upstream refuses, and for a release that lacks parts of the model."""
     if settings.run.device == "cpu":
         fitting = "npu" if trees.upstream == LLM else "cuda"
         message = f"is cpu, which {trees.upstream} refuses: write {fitting}; without an accelerator the CPU takes its place"
         raise settings.document.error("run.device", message)
+    size, tensor = settings.model.vocab_size or 0, settings.parallel.tensor
+    if trees.upstream == LLM and size % tensor and settings.flag("padded_vocab_size") is None:
+        padded = -(-size // tensor) * tensor
+        message = f"vocabulary {size} is not divisible by tensor {tensor}: give a fitting size, or for a training from random"
+        raise settings.document.error(
+            "model.vocab_size", f"{message} weights also model.padded_vocab_size={padded}"
+        )
     wanted = settings.document.section("about", About).core
     found = upstream_trees.version(trees)
     if wanted and (found == UNKNOWN or _numbers(found) < _numbers(wanted)):
@@ -163,7 +170,7 @@ def loading_command(
     a training: MindSpeed-LLM's flash attention passes its dropout to the operator in the mode `eval` too. Its rows are one
     text each, so the positions of several texts in a row are not asked for.
     """
-    _check_trees(settings, trees)
+    check_trees(settings, trees)
     flags = upstream_flags.read(trees, "pretrain_gpt.py")
     own: list[Entry] = [
         *entries,

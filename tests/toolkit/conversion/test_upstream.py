@@ -25,6 +25,7 @@ HERE = "tests/toolkit/conversion/test_upstream.py::test_there_and_back"
 # A family, and the layout of its checkpoint.
 ROWS = [
     ("LLaMA2", []),
+    ("LLaMA3", ["parallel.pipeline=2", "parallel.num_layer_list='1,3'"]),
     ("Qwen2.5", ["parallel.tensor=2", "parallel.pipeline=2"]),
     ("Mistral", ["parallel.pipeline=2", "parallel.layers_per_virtual_stage=1"]),
     ("Mixtral", ["parallel.expert=2"]),
@@ -79,9 +80,21 @@ def test_what_does_not_fit_is_named(place, capsys) -> None:
     )
     shutil.copytree(place / "model", place / "other")
     (place / "other/config.json").write_text(json.dumps(facts | {"model_type": "gpt2"}))
+    shutil.copytree(place / "model", place / "odd")
+    (place / "odd/config.json").write_text(json.dumps(facts | {"vocab_size": 255}))
+    (place / "old").mkdir()
+    (place / "old" / LATEST).write_text("4")
     for words, said in (
         ([], "model.num_layers: is 24, but "),
+        (
+            [*toy, "convert.source=old"],
+            "of this format already: for other parallel sizes train with save.format: torch_dist",
+        ),
         ([*toy, "model.hidden_size=128"], "model.hidden_size: is 128, but "),
+        (
+            [*toy, "parallel.tensor=2", "model.vocab_size=255", "convert.source=odd"],
+            "model.vocab_size: vocabulary 255 is not divisible by tensor 2: give a fitting size",
+        ),
         ([*toy, "parallel.tensor=3"], "8 heads is not divisible by tensor 3"),
         ([*toy, "parallel.context=2"], "parallel.context: a checkpoint does not depend on it"),
         ([*toy, "convert.source=strange"], "needs code of its own (auto_map), which is never run"),

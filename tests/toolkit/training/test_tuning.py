@@ -110,6 +110,13 @@ def test_qlora_is_refused(line, capsys, backend) -> None:
     assert "tune.qlora: is not supported: weights of 4 bits need" in capsys.readouterr().err
 
 
+def test_a_vocabulary_that_ranks_cannot_divide(line, capsys) -> None:
+    words = ["dataset.path=out/text", "model.vocab_size=255", "parallel.tensor=2", "run.processes=2"]
+    assert commands.main(["train", "toy.yaml", "--print-command", *words]) == 2
+    assert "model.vocab_size: vocabulary 255 is not divisible by tensor 2" in capsys.readouterr().err
+    assert "--padded-vocab-size 256 " in line(*words, "model.padded_vocab_size=256")
+
+
 def test_the_device_cpu_is_refused(line, capsys) -> None:
     """MindSpeed-LLM imports torch_npu, which a program with the CPU alone does not have."""
     assert "/llm/pretrain_gpt.py " in line("dataset.path=out/text", "run.device=npu")
