@@ -4,9 +4,10 @@ PyTorch compiles the functions that they are given, and refuses functions that w
 functions run.
 """
 
+from .associative_scan import associative_scan
 from .cond import cond
 from .map import map
 from .scan import scan
 from .while_loop import while_loop
 
-__all__ = ["cond", "map", "scan", "while_loop"]
+__all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]

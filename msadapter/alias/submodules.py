@@ -53,7 +53,8 @@ testing._creation testing._internal types utils utils._mode_utils utils._python_
 utils.backcompat utils.checkpoint utils.collect_env utils.data utils.data._utils utils.data._utils.collate
 utils.data._utils.fetch utils.data._utils.worker utils.data.dataloader utils.data.dataset
 utils.data.distributed utils.data.sampler utils.deterministic utils.dlpack utils.hooks utils.weak version xpu
-_higher_order_ops _higher_order_ops.cond _higher_order_ops.map _higher_order_ops.scan _higher_order_ops.while_loop
+_higher_order_ops _higher_order_ops.associative_scan
+_higher_order_ops.cond _higher_order_ops.map _higher_order_ops.scan _higher_order_ops.while_loop
 torch_version utils._contextlib utils._foreach_utils cuda.tunable
 """.split()  # noqa: SIM905 (a list literal of this length would be a page of quotes)
 

@@ -29,6 +29,7 @@ _ENCODER_DECODER = {
     "dropout": 0.0,
 }
 _TOWER = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
+_STATE_SPACE = {"vocab_size": 320, "hidden_size": 64, "num_hidden_layers": 2}
 _LATENT = {
     "intermediate_size": 128,
     "moe_intermediate_size": 32,
@@ -103,6 +104,38 @@ FAMILIES = {
         "OPTConfig",
         {**_COMMON, "ffn_dim": 128, "word_embed_proj_dim": 64, "dropout": 0.0},
     ),
+    "gemma3": ("Gemma3ForCausalLM", "Gemma3TextConfig", {**_GATED, "head_dim": 16, "sliding_window": 16}),
+    "olmoe": ("OlmoeForCausalLM", "OlmoeConfig", {**_GATED, "num_experts": 4, "num_experts_per_tok": 2}),
+    "gpt_oss": (
+        "GptOssForCausalLM",
+        "GptOssConfig",
+        {**_GATED, "head_dim": 16, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 16},
+    ),
+    "mamba": ("MambaForCausalLM", "MambaConfig", {**_STATE_SPACE, "state_size": 8}),
+    "mamba2": (
+        "Mamba2ForCausalLM",
+        "Mamba2Config",
+        {**_STATE_SPACE, "state_size": 16, "num_heads": 8, "head_dim": 16, "n_groups": 2, "chunk_size": 8},
+    ),
+    "jamba": (
+        "JambaForCausalLM",
+        "JambaConfig",
+        {
+            **_GATED,
+            "attn_layer_period": 2,
+            "attn_layer_offset": 1,
+            "expert_layer_period": 2,
+            "expert_layer_offset": 1,
+            "num_experts": 4,
+            "mamba_d_state": 8,
+            "pad_token_id": 0,
+        },
+    ),
+    "deberta_v2": (
+        "DebertaV2ForMaskedLM",
+        "DebertaV2Config",
+        {**_BERT, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 16},
+    ),
     "bert": ("BertForMaskedLM", "BertConfig", _BERT),
     "roberta": ("RobertaForMaskedLM", "RobertaConfig", _BERT),
     "t5": (
@@ -149,7 +182,7 @@ FAMILIES = {
         },
     ),
 }
-_NO_TEXT = ("bert", "roberta", "vit", "clip")  # families that do not write
+_NO_TEXT = ("bert", "roberta", "deberta_v2", "vit", "clip")  # families that do not write
 
 
 def build(torch, transformers, family: str):
