@@ -6,6 +6,8 @@ occurs, and from the ranges in which the functions change.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import scipy.special
@@ -266,6 +268,18 @@ def test_remainders_are_exact_and_floor_division_is_that_of_python(kind):
     np.testing.assert_array_equal(torch.fmod(a, b).numpy(), np.fmod(x, y))
     np.testing.assert_array_equal(torch.remainder(a, b).numpy(), np.remainder(x, y))
     np.testing.assert_array_equal(torch.floor_divide(a, b).numpy(), np.floor_divide(x, y))
+
+
+def test_erf_of_double_is_that_of_the_c_library():
+    x = np.concatenate(
+        [drawn(np.float64, 50_000), np.linspace(-7, 7, 100_001), [6.0, -6.0, 5.9999, 0.99999999]]
+    )
+    exact = np.array([math.erf(v) for v in x])  # rounded itself, so it may be half a unit off
+    assert_close(torch.erf(torch.from_numpy(x)).numpy(), exact, [x], 2)
+    near = x[np.abs(x) < 40]
+    gelu = torch.nn.functional.gelu(torch.from_numpy(near)).numpy()
+    expected = np.array([0.5 * v * (1 + math.erf(v * math.sqrt(0.5))) for v in near])
+    np.testing.assert_allclose(gelu, expected, rtol=1e-14, atol=2e-15)
 
 
 def test_error_functions():

@@ -237,7 +237,25 @@ template <class T>
 MSA_INLINE T sigmoid(T x) {
   return T(1) / one_plus_exp(-x);
 }
-inline double erf(double x) { return std::erf(x); }
+// A polynomial for |x| < 1, and 1 - exp(-x^2) t P(t) above for t = 1 / (1 + |x| / 2), which is 1 beyond 6. Both
+// polynomials interpolate at Chebyshev's nodes.
+MSA_INLINE double erf(double x) {
+  const double a = abs(x), z = x * x;
+  const double p =
+      polynomial(z, 5.957176147748911e-11, -1.1372848856791674e-09, 1.4659775274047436e-08, -1.6350312701054695e-07,
+                 1.6461000484121368e-06, -1.4925595266831182e-05, 1.205533111164271e-04, -8.54832698083379e-04,
+                 5.2239776248180145e-03, -2.6866170645076792e-02, 1.1283791670954879e-01, -3.761263890318375e-01,
+                 1.283791670955126e-01);
+  const double b = a > 6. ? 6. : a, t = 1. / fma(0.5, b, 1.), u = fma(t, 4.8, -2.2);
+  const double q =
+      polynomial(u, 2.39763910504207e-13, -5.02481949888666e-12, 1.2327978811083222e-11, 7.912998236729892e-11,
+                 -5.308008843901155e-10, -1.219909424148243e-10, 1.286676016683198e-08, -3.1132177950656725e-08,
+                 -2.677661789077012e-07, 1.3738825880004212e-06, 6.479355528141488e-06, -4.948906826569367e-05,
+                 -2.789266303559174e-04, 1.5599066398772207e-03, 2.3394523545105864e-02, 1.3362278624164275e-01,
+                 4.8311899686530574e-01);
+  const double large = copysign(fma(-t * q, exp(-b * b), 1.), x);
+  return a < 1. ? fma(x, p, x) : x != x ? x : large;
+}
 
 constexpr double kSqrtHalf = 0.70710678118654752440;
 constexpr double kInvSqrt2Pi = 0.39894228040143267794;
@@ -264,19 +282,19 @@ inline float normal_cdf(float x, float *density) {
   const float below = normal_tail(abs(x), density);
   return x > 0.f ? 1.f - below : below;
 }
-inline double normal_cdf(double x, double *density) {
+MSA_INLINE double normal_cdf(double x, double *density) {
   *density = exp(-0.5 * x * x);
-  return 0.5 * (1. + std::erf(x * kSqrtHalf));
+  return 0.5 * (1. + erf(x * kSqrtHalf));
 }
 
 template <class T>
-inline T gelu(T x) {
+MSA_INLINE T gelu(T x) {
   T density;
   return x * normal_cdf(x, &density);
 }
 // dy times the derivative of gelu at x.
 template <class T>
-inline T gelu_grad(T dy, T x) {
+MSA_INLINE T gelu_grad(T dy, T x) {
   T density;
   const T cdf = normal_cdf(x, &density);
   return dy * (cdf + x * density * T(kInvSqrt2Pi));
