@@ -239,3 +239,29 @@ def test_every_operator(dtype):
     assert not faults, f"{len(faults)} differ:\n" + "\n".join(faults[:40])
     assert counts["forward"] > 2000 and counts["out"] > 1000 and counts["in-place"] > 250, counts
     assert counts["gradient"] > 2000 or not (dtype.is_floating_point or dtype.is_complex), counts
+
+
+@pytest.mark.parametrize("n", [2, 3, 32, 63, 64])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "bool", "complex64"])
+def test_short_rows_are_computed_as_long_ones_are(n, dtype):
+    """Rows of few elements are worked through several at a time, with any mix of repeated and strided operands."""
+    source = torch.Generator().manual_seed(n)
+
+    def drawn(*shape):
+        return torch.randint(-9, 9, shape, generator=source).to(getattr(torch, dtype))
+
+    rows, columns, whole = drawn(5, 700, 1), drawn(n), drawn(5, 700, 2 * n)[..., ::2]
+    turned, one = drawn(n, 700, 5).permute(2, 1, 0), drawn(5, 1, n)
+    out = torch.zeros(700, 5, n + 1).to(whole.dtype).transpose(0, 1)[..., 1:]
+    for a, b in (
+        (rows, columns),
+        (whole, rows),
+        (turned, columns),
+        (one, whole),
+        (rows, turned),
+        (one, rows),
+    ):
+        flat = [x.expand(5, 700, n).contiguous() for x in (a, b)]
+        for f in (torch.add, torch.mul, torch.eq):
+            assert torch.equal(f(a, b), f(*flat))
+        assert torch.equal(torch.add(a, b, out=out), torch.add(*flat)) and not out._base[..., 0].any()

@@ -10,6 +10,7 @@ namespace {
 constexpr int kMaxOperands = 6;
 constexpr int64_t kBlock = 512;
 constexpr int kMaxItem = 16;
+constexpr int64_t kShortRow = 64;  // rows with fewer elements than this are computed several at a time
 
 // ---- moving one block between an operand and a buffer of the compute type
 template <class TO, class TI>
@@ -95,6 +96,36 @@ void store(char *dst, DType to, const char *src, DType compute, int64_t step, in
   }
 }
 
+// Strides and sizes in bytes and elements of a tile: `rows` rows of `n` elements.
+struct Tile {
+  int64_t n, rows, step, row_step;
+};
+
+// Fills dst with each of the `rows` values of src, n times.
+template <class T>
+void repeat_each(char *dst, const char *src, int64_t n, int64_t rows) {
+  T *o = reinterpret_cast<T *>(dst);
+  const T *p = reinterpret_cast<const T *>(src);
+  for (int64_t r = 0; r < rows; ++r, o += n)
+    for (int64_t i = 0; i < n; ++i) o[i] = p[r];
+}
+
+// Moves a tile of an operand to a buffer of the compute type, in which its rows follow each other.
+void load_tile(char *dst, DType compute, const char *src, DType from, const Tile &t) {
+  const int64_t row_bytes = t.n * item_size(compute);
+  if (t.step == 0) {
+    alignas(64) char column[kBlock * kMaxItem];
+    load(column, compute, src, from, t.row_step, t.rows);
+    MSA_SWITCH_BYTES(compute, (repeat_each<T>(dst, column, t.n, t.rows)));
+  } else if (t.row_step == t.n * t.step) {
+    load(dst, compute, src, from, t.step, t.n * t.rows);
+  } else {
+    const int64_t different = t.row_step ? t.rows : 1;
+    for (int64_t r = 0; r < different; ++r) load(dst + r * row_bytes, compute, src + r * t.row_step, from, t.step, t.n);
+    for (int64_t r = different; r < t.rows; ++r) std::memcpy(dst + r * row_bytes, dst, row_bytes);
+  }
+}
+
 struct Job {
   int count, nout;
   DType have[kMaxOperands], compute[kMaxOperands];
@@ -110,6 +141,30 @@ struct Job {
     }
     if (all) return f(p, n, context);
     buffered(p, step, n, direct);
+  }
+
+  // `rows` short rows of n elements. One call of f computes as many of them as a buffer holds.
+  void run_rows(char *const *p, const int64_t *step, const int64_t *row_step, int64_t n, int64_t rows) const {
+    alignas(64) char buffer[kMaxOperands][kBlock * kMaxItem];
+    char *q[kMaxOperands];
+    const int64_t most = kBlock / n;
+    for (int64_t r = 0; r < rows; r += most) {
+      const int64_t m = std::min(most, rows - r);
+      for (int k = 0; k < count; ++k) {
+        const int64_t item = item_size(have[k]);
+        char *const here = p[k] + r * row_step[k];
+        const bool direct = have[k] == compute[k] && step[k] == item && row_step[k] == n * item;
+        q[k] = direct ? here : buffer[k];
+        // a row that is the same for all rows stays in its buffer
+        if (!direct && k >= nout && !(r > 0 && row_step[k] == 0))
+          load_tile(buffer[k], compute[k], here, have[k], {n, m, step[k], row_step[k]});
+      }
+      f(q, m * n, context);
+      for (int k = 0; k < nout; ++k)
+        for (int64_t i = 0; q[k] == buffer[k] && i < m; ++i)
+          store(p[k] + (r + i) * row_step[k], have[k], buffer[k] + i * n * item_size(compute[k]), compute[k], step[k],
+                n);
+    }
   }
 
  private:
@@ -148,12 +203,49 @@ bool flat_steps(int count, int nout, const Tensor *const *t, int64_t *step) {
   return true;
 }
 
+// Runs a job whose innermost dim is short over groups of its rows. Uses several threads from `grain` elements on.
+template <int N>
+void run_short_rows(const Job &job, const Loop<N> &loop, int64_t grain) {
+  const int64_t n = loop.sizes[0], count = loop.numel / n;
+  int64_t step[N], row_step[N];
+  for (int k = 0; k < N; ++k) step[k] = loop.strides[k][0], row_step[k] = loop.strides[k][1];
+  auto piece = [&](int64_t begin, int64_t end) {  // a range of rows in the order of the loop
+    int64_t idx[kMaxDims], rest = begin;
+    char *p[N];
+    std::copy(loop.base, loop.base + N, p);
+    for (int d = 1; d < loop.ndim; ++d) {
+      idx[d] = rest % loop.sizes[d];
+      rest /= loop.sizes[d];
+      for (int k = 0; k < N; ++k) p[k] += idx[d] * loop.strides[k][d];
+    }
+    for (int64_t left = end - begin; left > 0;) {
+      const int64_t rows = std::min(left, loop.sizes[1] - idx[1]);
+      job.run_rows(p, step, row_step, n, rows);
+      left -= rows;
+      for (int k = 0; k < N; ++k) p[k] -= idx[1] * row_step[k];
+      idx[1] = 0;
+      for (int d = 2; d < loop.ndim; ++d) {
+        for (int k = 0; k < N; ++k) p[k] += loop.strides[k][d];
+        if (++idx[d] < loop.sizes[d]) break;
+        for (int k = 0; k < N; ++k) p[k] -= loop.strides[k][d] * loop.sizes[d];
+        idx[d] = 0;
+      }
+    }
+  };
+  if (loop.numel < grain || num_threads() == 1)
+    piece(0, count);
+  else
+    parallel_for(count, std::max<int64_t>(1, grain / 2 / n), piece);
+}
+
 template <int N>
 void strided(const Job &job, const Tensor *const *t, int64_t grain) {
   const Dims shape = t[0]->shape();
   std::array<Tensor, N> operands;
   for (int k = 0; k < N; ++k) operands[k] = expand(*t[k], shape);
-  Loop<N>(shape, operands).run([&](char **p, const int64_t *s, int64_t n) { job.run(p, s, n); }, grain);
+  const Loop<N> loop(shape, operands);
+  if (loop.ndim > 1 && loop.sizes[0] < kShortRow && !shape_only()) return run_short_rows<N>(job, loop, grain);
+  loop.run([&](char **p, const int64_t *s, int64_t n) { job.run(p, s, n); }, grain);
 }
 
 }  // namespace
