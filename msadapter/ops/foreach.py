@@ -6,7 +6,8 @@ For an operator whose declaration states ``foreach``, this module makes two func
 from __future__ import annotations
 
 from .._values.base import Base
-from ._declare import Declaration, declarations, t
+from ._declare import declarations, t
+from ._facts import Declaration
 
 FUNCTIONS: dict = {}
 

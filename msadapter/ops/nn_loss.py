@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 
-from ._declare import Refused, composite, op, raw, t
+from ._declare import composite, op, raw, t
+from ._facts import Refused
 from .nn_norm import recording
 
 _SUM, _MEAN, _NONE = 0, 1, 2  # the numbers that MindSpore uses for reductions

@@ -18,7 +18,7 @@ from ... import ops
 from ..._host.native import load
 from ...autograd import is_grad_enabled, no_grad
 from ...func._binding import bind, declaration_of, decorator_of
-from ...ops._declare import Facts
+from ...ops._facts import Facts
 from ...tensor import Tensor
 from ._dtensor import DTensor, placed, wrap
 from ._redistribute import with_gradient_from
