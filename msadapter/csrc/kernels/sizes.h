@@ -1,5 +1,5 @@
-// Arithmetic of sizes, counts, steps and bytes that cannot wrap round. Every size that is computed from numbers of the
-// user's goes through it.
+// Arithmetic of sizes, counts, strides and bytes that detects overflow. Every size that is computed from numbers of the
+// user must be computed with it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -44,8 +44,8 @@ class Size {
   bool fits_ = true;
 };
 
-// Computes the number of elements of these sizes. Returns false if no tensor can have so many. As in PyTorch, the sizes
-// before a size of 0 must not overflow either.
+// Computes the number of elements of these sizes. Returns false if no tensor can have that many. As in PyTorch, it also
+// returns false if the product of the sizes before a size of 0 overflows.
 inline bool count_elements(const int64_t *sizes, size_t ndim, int64_t *count) {
   uint64_t n = 1;
   bool fits = true;

@@ -19,7 +19,8 @@ constexpr T kInfinity = std::numeric_limits<T>::infinity();
 template <class T>
 constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
 
-// A constant of both types: a sum of two or three numbers, of which the first ones may have few bits.
+// A constant for both types. A constant that needs more digits than one number has is a sum of two or three: the first
+// parts may have few bits, so that their products are exact.
 #define MSA_CONSTANT(Name, Single, Double) \
   template <class T>                       \
   constexpr T Name = is_single<T> ? T(Single) : T(Double)
@@ -34,7 +35,7 @@ MSA_CONSTANT(kLog10E, 4.34294492e-1, 4.34294481903251817e-01);
 MSA_CONSTANT(kLog10ELow, -1.01030519e-8, 1.09831965021676507e-17);
 MSA_CONSTANT(kLn2, 6.93147182e-1, 6.93147180559945286e-01);
 MSA_CONSTANT(kLn2Low, -1.90465421e-9, 2.31904681384629956e-17);
-MSA_CONSTANT(kFar, 1e9, 1e18);  // beyond it, 1 + x is x, and the square of x is no infinity
+MSA_CONSTANT(kFar, 1e9, 1e18);  // above it, 1 + x is rounded to x. The square of it is still finite.
 #undef MSA_CONSTANT
 
 // (sin(r) / r - 1) / x and (cos(r) - 1 + x / 2) / x^2 for x = r^2 and |r| <= pi/4
@@ -62,10 +63,10 @@ MSA_POLYNOMIAL(sinh_tail, (x, 2.782213187e-06f, 1.984289556e-04f, 8.333310485e-0
                 1.98412698415934105e-04, 8.33333333333291168e-03, 1.66666666666666685e-01))
 
 // ---------------------------------------------------------------- circular functions
-// sin, cos and tan are right for |x| up to this number. For larger ones, call the C library (unary_within()).
+// sin, cos and tan are accurate for |x| up to this number. Callers use the C library for larger |x| (unary_within()).
 constexpr double kCircularLimit = 2e4;
 
-// |x| = quadrant pi/2 + (hi + lo) with |hi| <= pi/4
+// An angle in reduced form: |x| = quadrant * pi/2 + (hi + lo), with |hi| <= pi/4. Only the low bits of quadrant count.
 template <class T>
 struct Angle {
   T hi, lo;
@@ -78,7 +79,8 @@ MSA_INLINE Angle<T> angle_of(T x) {
   const T second = n * kHalfPi2<T>, second_low = fma(n, kHalfPi2<T>, -second), hi = rest - second;
   return {hi, fma(-n, kHalfPi3<T>, (rest - hi) - second - second_low), bits_of(shifted)};
 }
-// The sine and the cosine of an angle. *low receives what their last rounding leaves out.
+// The sine and the cosine of a reduced angle, without the quadrant. The last rounding of the result loses digits. *low
+// receives the part that was lost, so that tan can use it.
 template <class T>
 MSA_INLINE T sin_of(const Angle<T> &r, T *low) {
   const T z = r.hi * r.hi, rest = fma(z, fma(r.hi, sin_tail(z), T(-0.5) * r.lo), r.lo), y = r.hi + rest;
@@ -92,7 +94,7 @@ MSA_INLINE T cos_of(const Angle<T> &r, T *low) {
   *low = rest - (y - top);
   return y;
 }
-// y with the sign turned if the bit 1 of `turns` is set
+// -y if bit 1 of `turns` is set, otherwise y
 template <class T>
 MSA_INLINE T turned(T y, typename Parts<T>::U turns) {
   constexpr int kSign = sizeof(T) * 8 - 1;
@@ -118,19 +120,19 @@ MSA_INLINE T tan(T x) {
   const T s = sin_of(r, &s_low), c = cos_of(r, &c_low);
   const bool odd = r.quadrant & 1;
   const T a = odd ? -c : s, a_low = odd ? -c_low : s_low, b = odd ? s : c, b_low = odd ? s_low : c_low;
-  const T inverse = T(1) / b, q = a * inverse;  // a / b, which is corrected by what is left of a
+  const T inverse = T(1) / b, q = a * inverse;  // q is a / b up to a rounding error, which the next line corrects
   const T y = fma(fma(-q, b, a) + fma(-q, b_low, a_low), inverse, q);
   return number_of(bits_of(y) ^ (bits_of(x) & Parts<T>::kSign));
 }
 
-// sin(pi x) / (pi x), where pi x is rounded as in PyTorch. It is right where sin(pi x) is.
+// sin(pi x) / (pi x), where pi x is rounded as in PyTorch. It is accurate where sin is, for |pi x| <= kCircularLimit.
 template <class T>
 MSA_INLINE T sinc(T x) {
   const T p = x * T(3.14159265358979323846), y = sin(p) / p;
   return x == T(0) ? T(1) : y;
 }
 
-// asin(a) = t + w for t = a < 1/2, and pi/2 - 2 (t + w) for t = sqrt((1 - a) / 2) above.
+// For a < 1/2, asin(a) = t + w with t = a. For larger a, asin(a) = pi/2 - 2 (t + w) with t = sqrt((1 - a) / 2).
 template <class T>
 MSA_INLINE T asin_reduced(T a, T *w) {
   const T z = a < T(0.5) ? a * a : T(0.5) * (T(1) - a), t = a < T(0.5) ? a : sqrt(z);
@@ -224,7 +226,7 @@ template <class T>
 MSA_INLINE T log10(T x) {
   return log_in_base(x, kLog10Of2<T>, kLog10Of2Low<T>, kLog10E<T>, kLog10ELow<T>);
 }
-// 1 + x = 2^e (1 + f): f is rounded once, and is x itself near 0.
+// With 1 + x = 2^e (1 + f), f is computed with one rounding. Near 0, e is 0 and f is x.
 template <class T>
 MSA_INLINE T log1p(T x) {
   T n;
@@ -253,8 +255,8 @@ MSA_INLINE T atanh(T x) {
 }
 
 // ---------------------------------------------------------------- powers and lengths
-// log2(x) for the double of a float above 0, and 2^x rounded to float. Their errors, 2^-42 and 2^-36, leave no more
-// than that of a rounding in a power of floats.
+// log2(x) of a positive float, computed in double, and 2^x rounded to float. Their errors are 2^-42 and 2^-36. With
+// them, the error of a power of floats is little more than that of its rounding to float.
 MSA_INLINE double short_log2(double x) {
   double n;
   const double f = log_reduced(x, &n), s = f / (2. + f), z = s * s;
@@ -287,8 +289,8 @@ MSA_INLINE float hypot(float x, float y) {
 inline double hypot(double x, double y) { return std::hypot(x, y); }
 
 // ---------------------------------------------------------------- remainders
-// The remainder of x / y with the sign of x, where |x / y| is at most this number. It is exact: the product that is
-// subtracted is at most one y off, and the difference needs no more digits than x and y have.
+// fmod(x, y) is the remainder of x / y, with the sign of x. It is for |x / y| up to this number, and exact: the
+// truncated quotient q is at most 1 off, and the difference x - q y needs no more digits than x and y have.
 template <class T>
 constexpr T kQuotientLimit = Parts<T>::kTwoToDigits / T(2);
 template <class T>
@@ -297,7 +299,8 @@ MSA_INLINE T fmod(T x, T y) {
   return copysign(up < b ? up : up - b, x);
 }
 
-// The neighbour of x towards y: the bits of numbers of one sign are ordered as the numbers are.
+// The next representable number after x towards y. As integers, the bits of numbers of one sign have the order of the
+// numbers, so it is found by adding or subtracting 1.
 template <class T>
 MSA_INLINE T nextafter(T x, T y) {
   using U = typename Parts<T>::U;
@@ -308,8 +311,8 @@ MSA_INLINE T nextafter(T x, T y) {
 }
 
 // ---------------------------------------------------------------- error functions of float
-// erfc(a) = exp(-a^2) t P(t) for t = 1 / (1 + a / 2) and 0 <= a <= 10.2. The signs of P's coefficients alternate, so it
-// is summed in double.
+// erfc(a) = exp(-a^2) t P(t) for t = 1 / (1 + a / 2) and 0 <= a <= 10.2. The signs of P's coefficients alternate, so
+// that digits would be lost in float. P is therefore computed in double.
 MSA_INLINE float erfc(float x) {
   const float a = between(abs(x), 0.f, 10.2f), s = a * a;
   float shifted;
@@ -322,7 +325,7 @@ MSA_INLINE float erfc(float x) {
   return x < 0.f ? 2.f - y : y;
 }
 inline double erfc(double x) { return std::erfc(x); }
-// erfinv(x) / x for u = 1 - x^2, also where x is so near 1 that it is rounded to it.
+// erfinv(x) / x as a function of u = 1 - x^2. It is accurate also where x itself would be rounded to 1.
 MSA_INLINE float erfinv_ratio(float u) {
   const float w = -log(u), root = sqrt(w), v = w - 2.5f, near = root - 3.2f, far = root - 7.f;
   const float middle = polynomial(v, 3.354924949e-10f, -8.772890858e-09f, 1.803784322e-08f, 4.658930095e-07f,

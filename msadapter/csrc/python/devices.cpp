@@ -1,4 +1,4 @@
-// What Python asks of devices: copies between them, waiting, and how much was copied.
+// The functions on devices for Python: copies between devices, synchronization, and the number of bytes copied.
 #include "../device/ascend_limits.h"
 #include "../device/operators.h"
 #include "../device/transfer.h"
