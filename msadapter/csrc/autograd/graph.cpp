@@ -451,8 +451,9 @@ Tensors AccumulateGrad::apply(const Tensors &grads) {
     grad = checked(wrap(g));
     return {};
   }
-  // The gradient is used without a copy only if nothing else refers to it and it has the strides of the leaf. On an NPU,
-  // MindSpore's queue refers to its memory until the operator has been launched, so the gradient may be copied there.
+  // The gradient is used without a copy only if nothing else refers to it and it has the strides of the leaf. On an
+  // NPU, MindSpore's queue refers to its memory until the operator has been launched, so the gradient may be copied
+  // there.
   const bool alone = g.use_count() <= 1 && g->device_address().use_count() <= 1;
   const bool same_layout =
       strides_of(g) == strides_of(leaf) && offset_of(g) == 0 && g->data_type() == leaf->data_type();
