@@ -71,7 +71,7 @@ def _processor() -> str:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
         return "unknown"
-    flags = re.search(r"^flags\s*:(.*)$", text, re.M)
+    flags = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.M)  # the name on x86-64, and on aarch64
     return " ".join(sorted(flags.group(1).split())) if flags else "unknown"
 
 

@@ -10,6 +10,11 @@
 
 namespace sim {
 namespace {
+#ifdef __aarch64__  // where GCC has _Float16 in C++ since version 13 only
+using Float16 = __fp16;
+#else
+using Float16 = _Float16;
+#endif
 struct Bfloat16 {
   uint16_t bits;
 };
@@ -30,7 +35,7 @@ template <class C, class E>
 C Load(E value) {
   if constexpr (std::is_same_v<E, Bfloat16>) {
     return static_cast<C>(Widen(value));
-  } else if constexpr (std::is_same_v<E, _Float16>) {
+  } else if constexpr (std::is_same_v<E, Float16>) {
     return static_cast<C>(static_cast<float>(value));
   } else {
     return static_cast<C>(value);
@@ -44,8 +49,8 @@ template <class E, class C>
 E Store(C value) {
   if constexpr (std::is_same_v<E, Bfloat16>) {
     return Round(static_cast<float>(value));
-  } else if constexpr (std::is_same_v<E, _Float16>) {
-    return static_cast<_Float16>(value);
+  } else if constexpr (std::is_same_v<E, Float16>) {
+    return static_cast<Float16>(value);
   } else if constexpr (std::is_same_v<E, bool>) {
     return value != C(0);
   } else if constexpr (std::is_floating_point_v<C> && std::is_integral_v<E>) {
@@ -60,7 +65,7 @@ template <class F>
 void Typed(int type, F &&f) {
   switch (type) {
     case kFloat32: return f(static_cast<float *>(nullptr));
-    case kFloat16: return f(static_cast<_Float16 *>(nullptr));
+    case kFloat16: return f(static_cast<Float16 *>(nullptr));
     case kBfloat16: return f(static_cast<Bfloat16 *>(nullptr));
     case kFloat64: return f(static_cast<double *>(nullptr));
     case kBool: return f(static_cast<bool *>(nullptr));

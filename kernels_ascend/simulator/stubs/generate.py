@@ -91,7 +91,7 @@ def _survey(mindspore: Path, own: Iterable[Path]) -> tuple[set[str], set[str], s
     """The symbols that are defined, the symbols that the plugin asks for, and the libraries that it asks for."""
     everything = [path for path in _libraries(mindspore) if "gpu" not in str(path.relative_to(mindspore))]
     cache = _run("/sbin/ldconfig", "-p")
-    system = dict(re.findall(r"^\s*(\S+) \(libc6,x86-64[^)]*\) => (\S+)", cache, re.M))
+    system = dict(re.findall(r"^\s*(\S+) \(libc6,(?:x86-64|AArch64)[^)]*\) => (\S+)", cache, re.M))
     present = {path.name for path in everything}
     defined: set[str] = set()
     asked: set[str] = set()

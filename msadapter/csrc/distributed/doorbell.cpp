@@ -8,6 +8,8 @@
 
 #include <chrono>
 
+#include "../kernels/machine.h"
+
 namespace msa {
 
 double seconds_now() {
@@ -31,9 +33,7 @@ void wait_awake(int ranks) {
   if (ranks > processors) {
     sched_yield();
   } else {
-#ifdef __x86_64__
-    __builtin_ia32_pause();
-#endif
+    relax();
   }
 }
 

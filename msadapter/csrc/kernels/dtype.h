@@ -7,6 +7,8 @@
 #include <string>
 #include <type_traits>
 
+#include "machine.h"
+
 namespace msa {
 
 enum class DType : uint8_t {
@@ -39,11 +41,11 @@ struct Half {
   uint16_t bits;
   Half() = default;
   Half(float f) {
-    _Float16 h = static_cast<_Float16>(f);
+    Float16 h = static_cast<Float16>(f);
     std::memcpy(&bits, &h, 2);
   }
   operator float() const {
-    _Float16 h;
+    Float16 h;
     std::memcpy(&h, &bits, 2);
     return static_cast<float>(h);
   }

@@ -345,8 +345,7 @@ class ThreadPool {
     inside = true;
     drain();
     inside = false;
-    while (left_.load(std::memory_order_acquire) != 0 || active_.load(std::memory_order_acquire) != 0)
-      __builtin_ia32_pause();
+    while (left_.load(std::memory_order_acquire) != 0 || active_.load(std::memory_order_acquire) != 0) relax();
     if (error_) std::rethrow_exception(error_);
   }
 
@@ -371,7 +370,7 @@ class ThreadPool {
       // Spins briefly, because consecutive kernels often follow each other within microseconds.
       int spins = 0;
       while (epoch_.load(std::memory_order_acquire) == seen && spins < 4000) {
-        __builtin_ia32_pause();
+        relax();
         ++spins;
       }
       if (epoch_.load(std::memory_order_acquire) == seen) {
