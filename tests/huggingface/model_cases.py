@@ -131,6 +131,8 @@ FAMILIES = {
             "pad_token_id": 0,
         },
     ),
+    # Its attention takes the 8 largest of values that are equal at first, so the choice among equal ones shows.
+    "doge": ("DogeForCausalLM", "DogeConfig", {**_GATED, "keep_window_size": 8}),
     "deberta_v2": (
         "DebertaV2ForMaskedLM",
         "DebertaV2Config",

@@ -113,30 +113,26 @@ void RowSorter::sort(const void *row, int64_t *order) {
   }
 }
 
+// PyTorch takes the first k with these algorithms of the standard library and compares the values alone. Among equal
+// elements they choose by the course of the algorithm, so the positions are PyTorch's only if the algorithms are too.
 void RowSorter::first(const void *row, int64_t k, bool sorted, int64_t *order) {
   load(row);
   auto take = [&](auto &v, auto less, auto at) {
-    if (k > 0 && k < n_ / 8) {  // for a small k, most elements are larger than the k smallest ones so far
-      std::make_heap(v.begin(), v.begin() + k, less);
-      for (int64_t i = k; i < n_; ++i) {
-        if (!less(v[i], v[0])) continue;
-        std::pop_heap(v.begin(), v.begin() + k, less);
-        v[k - 1] = v[i];
-        std::push_heap(v.begin(), v.begin() + k, less);
-      }
-    } else if (k < n_)
-      std::nth_element(v.begin(), v.begin() + k, v.end(), less);
-    if (sorted) std::sort(v.begin(), v.begin() + k, less);
+    if (k * 64 <= n_) {
+      std::partial_sort(v.begin(), v.begin() + k, v.end(), less);
+    } else {
+      std::nth_element(v.begin(), v.begin() + k - 1, v.end(), less);
+      if (sorted) std::sort(v.begin(), v.begin() + k - 1, less);
+    }
     for (int64_t i = 0; i < k; ++i) order[i] = at(v[i]);
   };
+  if (k == 0) return;
   if (narrow_)
     take(
-        packed_, [](uint64_t a, uint64_t b) { return a < b; },
+        packed_, [](uint64_t a, uint64_t b) { return a >> 32 < b >> 32; },
         [](uint64_t v) { return static_cast<int64_t>(v & 0xFFFFFFFFu); });
   else
-    take(
-        wide_, [](const Wide &a, const Wide &b) { return a.key != b.key ? a.key < b.key : a.at < b.at; },
-        [](const Wide &v) { return v.at; });
+    take(wide_, [](const Wide &a, const Wide &b) { return a.key < b.key; }, [](const Wide &v) { return v.at; });
 }
 
 int64_t RowSorter::nth(const void *row, int64_t k) {

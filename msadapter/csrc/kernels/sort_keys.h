@@ -10,7 +10,8 @@ class RowSorter {
   RowSorter(DType dtype, int64_t n, bool descending);
   // Writes the positions of the sorted row to order[0..n).
   void sort(const void *row, int64_t *order);
-  // Writes the positions of the first k elements of the sorted row to order[0..k), in sorted order if `sorted`.
+  // Writes the positions of k elements that no other precedes to order[0..k), in sorted order if `sorted`. Which of
+  // several equal elements are chosen, and their order, is PyTorch's.
   void first(const void *row, int64_t k, bool sorted, int64_t *order);
   // Returns the position of element k of the sorted row, counted from 0.
   int64_t nth(const void *row, int64_t k);

@@ -161,6 +161,13 @@ REDUCTION = [
     "w.sort()",
     "w.sort(descending=True)",
     "w.topk(2)",
+    # which of several equal elements are chosen, in both of PyTorch's ways: few of many, and a large part
+    "torch.ones(300).topk(3)",
+    "torch.ones(5).topk(1)",
+    "(torch.arange(40) * 7 % 5).double().topk(9, largest=False)",
+    "(torch.arange(40) * 7 % 5).half().topk(9, sorted=False)",
+    "(torch.arange(60) * 7 % 5 + 2 ** 40 * (torch.arange(60) % 2)).reshape(2, 30).topk(4, -1)",
+    "(torch.arange(60) * 7 % 5).float().reshape(30, 2).topk(4, 0)",
     "w.cummax(0)",
     "w.cumsum(0)",
     "w.logsumexp(0)",
