@@ -3,9 +3,6 @@ import builtins as _builtins
 from torch._stub_types import *
 
 class RemovableHandle:
-    extra_dict_ref: _Any
-    hooks_dict_ref: _Any
-    id: _Any
     next_id: _Any
     def __enter__(self) -> _Any: ...
     def __exit__(self, *exc) -> _Any: ...
