@@ -21,7 +21,8 @@ is a checkout of an unmodified Megatron-LM (core_v0.12.1), or the folder that `a
 CPU ranks with {ITERATIONS} steps, dropout, and a checkpoint after every {INTERVAL} steps; faults are in step 7 or 8. The
 injection is in `tests/megatron/faults`. Each row was checked: the run ended as it must, and neither processes nor anything in
 shared memory were left. Curves are losses and gradient norms in all digits, compared with those of an uninterrupted run. A fault
-without a line has not been run to its end. [What the toolkit does](toolkit_recovery.md) has its own page.
+without a line has not been run to its end, and a line stays until its fault is injected again, so lines may be of different versions
+of the toolkit. [What the toolkit does](toolkit_recovery.md) has its own page.
 
 "Lost" are finished steps that were computed again. "Recovery" is the time from the fault, which leaves a file, to the first step
 after it. Almost all of it is the start of Python and upstream. How busy the machine was is beside it: the time from the start of
@@ -37,8 +38,8 @@ second tenth of its steps with the last tenth: resident memory may grow by {MOST
 _LLM_HEAD = """
 ## With MindSpeed-LLM
 
-The same with the programs of MindSpeed-LLM 26.1.0 and a toy of Qwen2.5. Kills in the middle of a save do not depend on upstream, so
-they are above alone. Its own flags for recovery have [a section](toolkit_recovery.md#mindspeeds-own-recovery).
+The same with the programs of MindSpeed-LLM 26.1.0 and a toy of Qwen2.5. Saves that are ended at random bytes do not depend on
+upstream, so they are above alone. Its own flags for recovery have [a section](toolkit_recovery.md#mindspeeds-own-recovery).
 
 """
 
