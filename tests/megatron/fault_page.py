@@ -21,7 +21,7 @@ is a checkout of an unmodified Megatron-LM (core_v0.12.1), or the folder that `a
 CPU ranks with {ITERATIONS} steps, dropout, and a checkpoint after every {INTERVAL} steps; faults are in step 7 or 8. The
 injection is in `tests/megatron/faults`. Each row was checked: the run ended as it must, and neither processes nor anything in
 shared memory were left. Curves are losses and gradient norms in all digits, compared with those of an uninterrupted run. A fault
-without a line has not been run to its end, and a line stays until its fault is injected again, so lines may be of different versions
+without a line has not been run to its end. A line stays until its fault is injected again, so lines may be of different versions
 of the toolkit. [What the toolkit does](toolkit_recovery.md) has its own page.
 
 "Lost" are finished steps that were computed again. "Recovery" is the time from the fault, which leaves a file, to the first step
