@@ -16,9 +16,10 @@ equal if the numbers that the program prints (losses, accuracies, gradient norms
 difference is the largest one. "rounding": the program makes so much of the last bits that PyTorch differs from itself at least
 as much when it has two threads or the instructions of an older processor.{speed}
 
-{equal} of {count} programs that run with PyTorch here run with PyTorch's numbers.
+{equal} of {count} programs that run with PyTorch here and print numbers have PyTorch's numbers.{silent}
 
 """
+SILENT = " {silent} more print none, and run to their end."
 SPEED = " Speed is PyTorch's time divided by msadapter's, for the whole process, its start included."
 
 
@@ -39,9 +40,13 @@ def line(row: dict) -> str:
 def page(rows: list[dict], speed: bool = True) -> str:
     """Return the page. Programs that PyTorch itself does not run on this machine are listed, and not counted."""
     counted = [row for row in rows if row["verdict"] != "not in PyTorch"]
-    equal = sum(row["verdict"] in GOOD for row in counted)
+    silent = sum(row["verdict"] == "runs" for row in counted)
     text = HEAD.format(
-        date=datetime.date.today().isoformat(), equal=equal, count=len(counted), speed=SPEED if speed else ""
+        date=datetime.date.today().isoformat(),
+        equal=sum(row["verdict"] in GOOD for row in counted) - silent,
+        count=len(counted) - silent,
+        silent=SILENT.format(silent=silent) if silent else "",
+        speed=SPEED if speed else "",
     )
     names = ["program", "result", "numbers", "difference", *(["speed"] if speed else []), "note"]
     text += f"| {' | '.join(names)} |\n{'|---' * len(names)}|\n"

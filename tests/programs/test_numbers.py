@@ -66,9 +66,19 @@ def test_the_page_counts_what_pytorch_runs():
             "numbers": 0,
             "note": "too old",
         },
+        {
+            "name": "d",
+            "verdict": "runs",
+            "seconds": 1.0,
+            "torch_seconds": 1.0,
+            "numbers": 0,
+            "note": "prints no numbers",
+        },
     ]
     page = report.page(rows)
-    assert "1 of 2 programs" in page
+    # a program that prints no numbers has none that could be equal
+    assert "1 of 2 programs" in page and "1 more print none" in page
+    assert "more print none" not in report.page(rows[:3])
     assert "| a | equal | 4 | 1.0e-09 | 1.50 |  |" in page
     assert "| b | fails | 4 |  |  | ValueError: x \\| y |" in page
     assert "| a | equal | 4 | 1.0e-09 |  |" in report.page(rows, speed=False)
