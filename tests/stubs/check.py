@@ -52,6 +52,6 @@ def differences(mypy: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    wrong = differences(sys.argv[1])
+    wrong = differences(str(Path(sys.argv[1]).absolute()))  # mypy runs in another folder
     print(*wrong, sep="\n", end="\n" if wrong else "")
     sys.exit(bool(wrong))
