@@ -53,6 +53,17 @@ class Absent:
         raise AttributeError(f"'Tensor' object has no attribute '{self.name}'")
 
 
+class _NoSpecialMethod(TypeError, AttributeError):
+    """What Python's built-in functions raise, and what hasattr takes for no."""
+
+
+class AbsentSpecial(Absent):
+    """Hides a special method, which built-in functions such as round() look up in the class."""
+
+    def __get__(self, instance, owner=None):
+        raise _NoSpecialMethod(f"type Tensor doesn't define {self.name} method")
+
+
 class DisableTorchFunction:
     """Inside this block, this thread treats tensor subclasses as plain tensors."""
 

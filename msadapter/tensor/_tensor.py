@@ -15,7 +15,7 @@ from .._host.runtime import device_target, native, when_complete
 from .._values import device as devices
 from .._values import dtype as dtypes
 from .._values import layout as layouts
-from .._values.base import _C, Absent, Base, DisableTorchFunction, Plain, device_of
+from .._values.base import _C, Absent, AbsentSpecial, Base, DisableTorchFunction, Plain, device_of
 from .._values.device import device as Device
 from .._values.size import Size
 from ..ops._declare import namespaces, t
@@ -559,8 +559,12 @@ def _join_mindspore() -> None:
     """Make Tensor a subclass of MindSpore's tensor, and the class of what MindSpore's Python code returns."""
     module = sys.modules["mindspore.common.tensor"]
     theirs = module.Tensor
+    known = set(dir(Tensor))
     Tensor.__bases__ = (theirs,)
     _hide_methods_of(theirs)
+    for name, value in vars(theirs).items():
+        if name.startswith("__") and name not in known and callable(value):
+            setattr(Tensor, name, AbsentSpecial(name))
     module.Tensor = Tensor
 
 

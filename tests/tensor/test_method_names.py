@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 
 import pytest
@@ -59,9 +60,14 @@ def test_python_operators_are_those_of_pytorch():
 
 
 def test_rounding_by_python_gives_its_numbers():
+    """Also after MindSpore's own class of tensors, which has more special methods, has become a base of Tensor."""
+    assert importlib.import_module("mindspore").Tensor([1.5]).shape == (1,)
     x = torch.tensor(-2.5)
     assert [type(round_(x)) for round_ in (math.ceil, math.floor)] == [int, int]
     assert (math.ceil(x), math.floor(x)) == (-2, -3)
     for round_ in (math.trunc, round):
         with pytest.raises(TypeError, match=f"type Tensor doesn't define __{round_.__name__}__ method"):
             round_(x)
+        assert not hasattr(x, f"__{round_.__name__}__") and not hasattr(
+            torch.Tensor, f"__{round_.__name__}__"
+        )
