@@ -196,7 +196,7 @@ activations, tokens = zip(
     *((float(told.split("\n    0 ")[1].split()[4]), int(told.split("%), ")[1].split()[0])) for told in plans),
     strict=True,
 )
-assert activations[1] < activations[0] / 3 and tokens[1] < tokens[0]
+assert activations[1] < activations[0] / 2 and tokens[1] < tokens[0]
 
 # %% [markdown]
 # ## 2.5 Parallelism by hand

@@ -44,6 +44,13 @@ class Document:
             key = key.rpartition(".")[0]
         return str(self.path)
 
+    def layer(self, key: str) -> int:
+        """What gave a key: 0 for a recipe, 1 for the file, 2 for the command line. A higher one goes before a lower one."""
+        where = self.where(key)
+        if where.startswith("command line"):
+            return 2
+        return int(where == str(self.path) or where.startswith(f"{self.path}, "))
+
     def error(self, key: str, message: str) -> UserError:
         """The error for a value of the configuration."""
         return UserError(f"{self.where(key)}: {key}: {message}")

@@ -213,16 +213,26 @@ def _check_fewer_machines(settings: Settings) -> None:
 
 
 def _once(settings: Common) -> None:
-    """Raises UserError if a flag stands in two sections."""
+    """Keeps one of a flag that stands in two sections: the command line's, else the file's, else the recipe's.
+
+    Raises:
+        UserError: one layer gives both.
+    """
+    sections = settings.sections()
     seen: dict[str, str] = {}
-    for name, section in settings.sections().items():
-        for flag in section.model_extra or {}:
-            if flag in seen:
-                where = settings.document.where(f"{seen[flag]}.{flag}")
+    for name, section in sections.items():
+        for flag in list(section.model_extra or {}):
+            other = seen.setdefault(flag, name)
+            if other == name:
+                continue
+            before, now = (settings.document.layer(f"{place}.{flag}") for place in (other, name))
+            if before == now:
+                where = settings.document.where(f"{other}.{flag}")
                 raise settings.document.error(
-                    f"{name}.{flag}", f"is also given in {seen[flag]} ({where}): keep one"
+                    f"{name}.{flag}", f"is also given in {other} ({where}): keep one"
                 )
-            seen[flag] = name
+            sections[other if before < now else name].model_extra.pop(flag)
+            seen[flag] = name if before < now else other
 
 
 def _product(**sizes: int) -> str:

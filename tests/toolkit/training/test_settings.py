@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from megatron_ms import config
 from megatron_ms.errors import UserError
-from megatron_ms.training import megatron
+from megatron_ms.training import megatron, settings
 
 
 @pytest.mark.parametrize(
@@ -106,3 +107,23 @@ def test_uneven_layers_are_upstreams_to_check(read) -> None:
 def test_sizes_that_follow_from_others(read) -> None:
     found = read("run.processes=4", "parallel.tensor=2", "train.global_batch=null", "train.micro_batch=2")
     assert (found.replicas, found.global_batch) == (2, 4)
+
+
+def test_a_flag_of_a_file_goes_before_that_of_its_recipe_in_another_section(tmp_path) -> None:
+    """And one of the command line before both. Whether a flag is written under model or train does not matter."""
+    (tmp_path / "small.yaml").write_text(
+        "model: {num_layers: 2, hidden_size: 64, num_attention_heads: 4, hidden_dropout: 0.0}\n"
+        "dataset: {sequence_length: 8}\n"
+    )
+    file = tmp_path / "run.yaml"
+    for section, overrides, expected in (
+        ("train", (), 0.1),
+        ("upstream", (), 0.1),
+        ("train", ("upstream.hidden_dropout=0.2",), 0.2),
+        ("train", ("model.hidden_dropout=0.3",), 0.3),
+    ):
+        file.write_text(f"recipe: {tmp_path}/small.yaml\n{section}: {{hidden_dropout: 0.1}}\n")
+        found = settings.read(config.load(file, overrides))
+        assert found.flag("hidden_dropout") == expected
+        given = [one.model_extra or {} for one in found.sections().values()]
+        assert sum("hidden_dropout" in one for one in given) == 1
