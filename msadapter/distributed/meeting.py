@@ -90,6 +90,9 @@ class Meeting:
         while True:
             number = int(self._read("round") or 0)
             place = self.job.node_rank
+            if place is not None and self._add(f"{number}/taken/{place}") > 1:
+                self._replace(number, place, end)
+                continue
             arrived = self._add(f"{number}/arrived")
             place = arrived - 1 if place is None else place
             self._set(f"{number}/size/{place}", self.job.local_size)
@@ -106,6 +109,29 @@ class Meeting:
         self.round = Round(number, place, nodes, sum(sizes[:place]), sum(sizes))
         self._beats = {}
         return self.round
+
+    def _replace(self, number, place, end) -> None:
+        """Ends the round that a lost launcher of this machine had joined. Returns when there may be another round.
+
+        Without this, the others would take this launcher for the lost one, because it answers in its place.
+        """
+        self._set(f"{number}/replaced", place)
+        while True:
+            if time.monotonic() > end:
+                raise RuntimeError(
+                    f"torchrun: waited {self.job.join_timeout:g} s (join_timeout), but the round that machine {place} had "
+                    "joined before does not end"
+                )
+            time.sleep(0.05)
+            with contextlib.suppress(DistError, OSError):  # the store may go with its job
+                if int(self._read("round") or 0) > number:
+                    return
+                if self._read("ended") is None:
+                    continue
+            with contextlib.suppress(DistError, OSError):
+                self.store = self._store(False)  # the next start of the job has a store of its own
+                if self._read("ended") is None:
+                    return
 
     def _closed(self, number, place, end) -> int:
         """Waits until a round is closed and returns its number of launchers."""
@@ -146,9 +172,12 @@ class Meeting:
                 self._open_next(number)
                 raise NewRound("a machine has joined")
             lost = self._silent(number)
-            if lost:
-                self._count_failure(f"the launchers of machines {lost} have fallen silent")
-                raise NewRound(f"the launchers of machines {lost} have fallen silent")
+            what = f"the launchers of machines {lost} have fallen silent" if lost else ""
+            if (replaced := self._read(f"{number}/replaced")) is not None:
+                what = f"another launcher has come for machine {replaced}"
+            if what:
+                self._count_failure(what)
+                raise NewRound(what)
         except DistError as err:
             raise JobEnded(f"the launcher that keeps the store is gone ({err})") from err
 

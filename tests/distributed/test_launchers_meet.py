@@ -314,3 +314,63 @@ def test_who_keeps_the_store_does_not_wait_for_ever_at_the_end(store, clock, mon
     monkeypatch.setattr(store, "wait", lambda keys, patience: waits.append((keys, patience.total_seconds())))
     own.agree_on_end()
     assert waits == [(["agents/none/bye/0/1", "agents/none/bye/0/2"], 10.0)]
+
+
+def _two_of_two(**more):
+    """Both launchers of a job of two machines, in round 0."""
+    first, second = (launcher(n, 2, 2, **more) for n in (0, 1))
+    for one, number in ((first, 0), (second, 1)):
+        one._set(f"0/size/{number}", 2)
+    return first, second, [one.join() for one in (first, second)]
+
+
+def test_a_launcher_in_the_place_of_a_lost_one_begins_a_new_round(store, clock):
+    """It comes before the others have missed the lost one, whose beats it would continue."""
+    first, _, rounds = _two_of_two()
+    assert [one.number for one in rounds] == [0, 0]
+    seen = []
+
+    def look():
+        clock.now += 2.0
+        with pytest.raises(meeting.NewRound) as told:
+            first.look()
+        seen.append(str(told.value))
+        first._set("1/size/0", 2)
+
+    clock.acts = [(clock.now + 1.0, look)]
+    again = launcher(1, 2, 2).join()
+    assert seen == ["another launcher has come for machine 1"]
+    assert (again.number, again.place, again.first_rank, again.world_size) == (1, 1, 2, 4)
+    assert first.join().number == 1
+
+
+def test_a_launcher_in_the_place_of_a_lost_one_waits_for_the_store_of_the_next_start(
+    store, clock, monkeypatch
+):
+    """Without restarts the job ends, and its next start has another store at the same address."""
+    first, _, _ = _two_of_two(max_restarts=0)
+    fresh, opened = HashStore(), []
+    fresh.set_timeout(timedelta(seconds=1))
+    late = launcher(1, 2, 2)
+
+    def look():
+        clock.now += 2.0
+        with pytest.raises(meeting.NewRound):
+            first.look()
+
+    def next_start():
+        monkeypatch.setattr(meeting.Meeting, "_store", lambda self, first: opened.append(first) or fresh)
+        fresh.set("agents/none/0/size/0", "2")
+
+    clock.acts = [(clock.now + 1.0, look), (clock.now + 8.0, next_start)]
+    found = late.join()
+    assert late.store is fresh and opened == [False]
+    assert (found.number, found.place, found.world_size) == (0, 1, 4)
+
+
+def test_a_launcher_does_not_wait_for_ever_for_the_end_of_a_round(store, clock):
+    _two_of_two()
+    with pytest.raises(
+        RuntimeError, match="waited 60 s .*the round that machine 1 had joined before does not end"
+    ):
+        launcher(1, 2, 2).join()
