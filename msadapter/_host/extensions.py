@@ -92,10 +92,6 @@ forward_gradients = _point(
     "Called by autograd.grad with (function of grad_outputs and create_graph, grad_outputs, create_graph); the gradients, which "
     "have tangents then. By torch.autograd.forward_ad.",
 )
-recorded_gradient = _point(
-    "recorded_gradient",
-    "autograd.grad, for a formula that records the graph of the gradient of what it computes again. By torch.autograd.",
-)
 shown_tangent = _point(
     "shown_tangent",
     "Called with a tensor for its text; the tangent that the text contains, or None. By torch.autograd.forward_ad.",

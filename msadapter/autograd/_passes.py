@@ -261,9 +261,6 @@ def grad(
     return result
 
 
-extensions.recorded_gradient.provide(grad)
-
-
 def _zeros_of(place, requires_grad: bool):
     if not isinstance(place, Tensor):
         raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from .._values.base import Base
 from .._values.dtype import ALL
 from ._declare import composite, op, raw, t
-from ._recorded import recorded_gradients
-from .nn_norm import recording
+from .nn_norm import gradients_of, recording
 
 
 def _lengths(values, device, name):
@@ -97,9 +96,9 @@ def _ctc_grad(gs, log_probs, labels, input_lengths, target_lengths, zero_infinit
         )
 
     def loss(log_probs):
-        return (_loss_of_operators(log_probs, labels, input_lengths, target_lengths),)
+        return _loss_of_operators(log_probs, labels, input_lengths, target_lengths)
 
-    return recorded_gradients(loss, [log_probs], [True], gs[:1])[0]
+    return gradients_of(loss, [log_probs], [True], gs[0])[0]
 
 
 @op(

@@ -6,9 +6,8 @@ Layers that the operator does not take, and all layers on an NPU, are made of or
 from __future__ import annotations
 
 from ._declare import op, raw
-from ._recorded import recorded_gradients
 from ._recurrent import run_direction
-from .nn_norm import recording
+from .nn_norm import gradients_of, recording
 
 
 def _gradients_of_steps(gs, operands, mode, reverse, batch_sizes, needs):
@@ -20,7 +19,7 @@ def _gradients_of_steps(gs, operands, mode, reverse, batch_sizes, needs):
         rows, last = run_direction(mode, inputs, state, weights, b_ih is not None, reverse, batch_sizes)
         return (rows, last) if cx is None else (rows, *last)
 
-    return recorded_gradients(layer, operands, needs, gs[: 2 if operands[2] is None else 3])
+    return gradients_of(layer, operands, needs, gs[: 2 if operands[2] is None else 3])
 
 
 def _recurrent_grad(gs, input, hx, cx, w_ih, w_hh, b_ih, b_hh, mode, reverse, batch_sizes,
