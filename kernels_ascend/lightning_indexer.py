@@ -6,6 +6,8 @@ the CPU scores are computed for a block of queries at a time.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import msadapter
 from msadapter.ops import gradients_of, on_ascend, op, recording, t
 
@@ -235,10 +237,22 @@ def npu_lightning_indexer_grad(
         for rows in one.blocks(query.shape[-2] * sparse_indices.shape[-1]):
             last = one.last_visible(rows, sparse_mode, query.device)
             chosen, seen = visible(sparse_indices[one.queries][rows].squeeze(-2), last)
-            gradients.add(
-                one, rows, chosen, dy[one.queries][rows].squeeze(-2).to(gradients.dtype).masked_fill(~seen, 0)
-            )
+            grad = dy[one.queries][rows].squeeze(-2).to(gradients.dtype).masked_fill(~seen, 0)
+            gradients.add(gradients.block(one, rows, chosen), grad)
     return gradients.results()
+
+
+class IndexerBlock(NamedTuple):
+    """The indexer's scores of the keys that were chosen for a block of queries, and what they are made of."""
+
+    sequence: Sequence
+    rows: slice
+    chosen: Any  # places of keys (rows, chosen)
+    query: Any
+    key: Any
+    weights: Any
+    products: Any  # before relu (rows, heads, chosen)
+    scores: Any  # (rows, chosen)
 
 
 class IndexerGradients:
@@ -249,22 +263,22 @@ class IndexerGradients:
         self._operands = query, key, weights
         self._found = [t.zeros_like(x, dtype=self.dtype) for x in self._operands]
 
-    def scores(self, one: Sequence, rows: slice, chosen):
-        """(queries, chosen keys, weights, products, scores) of a block, in the dtype of the computation."""
+    def block(self, one: Sequence, rows: slice, chosen) -> IndexerBlock:
+        """The scores of a block of queries, in the dtype of the computation."""
         q, k, w = self._operands
         q, w = q[one.queries][rows].to(self.dtype), w[one.queries][rows].to(self.dtype)
-        k = k[one.keys].squeeze(-2).to(self.dtype)[chosen]
-        return q, k, w, *index_scores(q, k, w)
+        k = k[one.keys].squeeze(-2)[chosen].to(self.dtype)
+        return IndexerBlock(one, rows, chosen, q, k, w, *index_scores(q, k, w))
 
-    def add(self, one: Sequence, rows: slice, chosen, grad) -> None:
+    def add(self, block: IndexerBlock, grad) -> None:
         """Adds what a block contributes. `grad` (rows, chosen) is 0 for keys that its query does not see."""
-        q, k, w, products, _ = self.scores(one, rows, chosen)
+        one, rows, q = block.sequence, block.rows, block.query
         grad = grad.unsqueeze(1)
-        through = w.unsqueeze(-1) * grad * (products > 0)
-        self._found[0][one.queries][rows] += t.matmul(through, k)
-        self._found[2][one.queries][rows] += (t.relu(products) * grad).sum(-1)
+        through = block.weights.unsqueeze(-1) * grad * (block.products > 0)
+        self._found[0][one.queries][rows] += t.matmul(through, block.key)
+        self._found[2][one.queries][rows] += (t.relu(block.products) * grad).sum(-1)
         of_keys = t.matmul(through.transpose(-2, -1), q)
-        self._found[1][one.keys].squeeze(-2).index_add_(0, chosen.reshape(-1), of_keys.flatten(0, 1))
+        self._found[1][one.keys].squeeze(-2).index_add_(0, block.chosen.reshape(-1), of_keys.flatten(0, 1))
 
     def results(self) -> tuple:
         return tuple(x.to(operand.dtype) for x, operand in zip(self._found, self._operands, strict=True))

@@ -54,6 +54,20 @@ def _check_ropes(name: str, layout: str, query, key, value, query_rope, key_rope
     )
 
 
+def _check_saved(name: str, layout: str, query, key, sparse_indices, softmax_max, softmax_sum) -> None:
+    """What the forward took and returned fits its query."""
+    statistics = (*query.shape[:-3], 1, *query.shape[-3:-1])
+    check_shapes(
+        name,
+        layout,
+        query,
+        key,
+        sparse_indices=(sparse_indices, (*query.shape[:-2], 1, sparse_indices.shape[-1])),
+        softmax_max=(softmax_max, statistics),
+        softmax_sum=(softmax_sum, statistics),
+    )
+
+
 def _joined(x, rope, dtype):
     """x followed by its rotary part along the head dim, in the dtype of the computation."""
     return x.to(dtype) if rope is None else t.cat([x, rope], -1).to(dtype)
@@ -271,6 +285,18 @@ def _blocks(one: Sequence, q_all, k_all, indices, mode: int, block: int):
         yield rows, q_all[one.queries][rows], k_all[one.keys].squeeze(-2)[chosen], chosen, seen
 
 
+def _recalled(places, q_all, k_all, indices, softmax_max, softmax_sum, scale: float, mode: int, block: int):
+    """The blocks of all sequences with the attention's probabilities, which the saved statistics give again.
+
+    Yields (sequence, rows, queries, chosen keys, the keys' places, whether they are seen, probabilities).
+    """
+    top, total = (x.squeeze(-3).to(q_all.dtype) for x in (softmax_max, softmax_sum))
+    for one in places:
+        for rows, q, k, chosen, seen in _blocks(one, q_all, k_all, indices, mode, block):
+            p = _probabilities(q, k, seen, scale, top[one.queries][rows], total[one.queries][rows])
+            yield one, rows, q, k, chosen, seen, p
+
+
 def _heads_in_front(statistic):
     """(B, S1, N) -> (B, 1, S1, N), or (T1, N) -> (1, T1, N): a dim of one head of keys in front of the queries."""
     return statistic.unsqueeze(-3)
@@ -328,17 +354,8 @@ def npu_sparse_flash_attention_grad(
     check_modes(name, sparse_mode, pre_tokens, next_tokens)
     _check_mode(name, attention_mode, query_rope, key_rope)
     _check_ropes(name, layout, query, key, value, query_rope, key_rope)
-    statistics = (*query.shape[:-3], 1, *query.shape[-3:-1])
-    check_shapes(
-        name,
-        layout,
-        query,
-        key,
-        d_out=(d_out, query.shape),
-        out=(out, query.shape),
-        softmax_max=(softmax_max, statistics),
-        softmax_sum=(softmax_sum, statistics),
-    )
+    _check_saved(name, layout, query, key, sparse_indices, softmax_max, softmax_sum)
+    check_shapes(name, layout, query, key, d_out=(d_out, query.shape), out=(out, query.shape))
     if on_ascend(query):
         return ascend(
             "SparseFlashAttentionGrad",
@@ -365,23 +382,25 @@ def npu_sparse_flash_attention_grad(
     dtype = working(query.dtype)
     q_all, k_all, v_all = _joined(query, query_rope, dtype), _joined(key, key_rope, dtype), value.to(dtype)
     dq, dk, dv = (t.zeros_like(x) for x in (q_all, k_all, v_all))
-    top, total = softmax_max.squeeze(-3).to(dtype), softmax_sum.squeeze(-3).to(dtype)
-    for one in sequences(name, layout, query, key, actual_seq_qlen, actual_seq_kvlen):
-        for rows, q, k, chosen, seen in _blocks(
-            one, q_all, k_all, sparse_indices, sparse_mode, sparse_block_size
-        ):
-            p = _probabilities(q, k, seen, scale_value, top[one.queries][rows], total[one.queries][rows])
-            g = d_out[one.queries][rows].to(dtype)
-            through = t.matmul(g, v_all[one.keys].squeeze(-2)[chosen].transpose(-2, -1))
-            own = (g * out[one.queries][rows].to(dtype)).sum(-1, keepdim=True)
-            ds = p * (through - own) * scale_value
-            dq[one.queries][rows] = t.matmul(ds, k)
-            place = chosen.reshape(-1)
-            for into, part in (
-                (dk, t.matmul(ds.transpose(-2, -1), q)),
-                (dv, t.matmul(p.transpose(-2, -1), g)),
-            ):
-                into[one.keys].squeeze(-2).index_add_(0, place, part.flatten(0, 1))
+    places = sequences(name, layout, query, key, actual_seq_qlen, actual_seq_kvlen)
+    for one, rows, q, k, chosen, _, p in _recalled(
+        places,
+        q_all,
+        k_all,
+        sparse_indices,
+        softmax_max,
+        softmax_sum,
+        scale_value,
+        sparse_mode,
+        sparse_block_size,
+    ):
+        g = d_out[one.queries][rows].to(dtype)
+        through = t.matmul(g, v_all[one.keys].squeeze(-2)[chosen].transpose(-2, -1))
+        own = (g * out[one.queries][rows].to(dtype)).sum(-1, keepdim=True)
+        ds = p * (through - own) * scale_value
+        dq[one.queries][rows] = t.matmul(ds, k)
+        for into, part in ((dk, t.matmul(ds.transpose(-2, -1), q)), (dv, t.matmul(p.transpose(-2, -1), g))):
+            into[one.keys].squeeze(-2).index_add_(0, chosen.reshape(-1), part.flatten(0, 1))
     size = query.shape[-1]
     ropes = [
         query.new_empty(0) if rope is None else x[..., size:].to(rope.dtype)
@@ -446,32 +465,22 @@ def npu_sparse_lightning_indexer_grad_kl_loss(
     check_modes(_LOSS, sparse_mode, UNBOUNDED, UNBOUNDED)
     _check_mode(_LOSS, ABSORBED, query_rope, key_rope)
     _check_ropes(_LOSS, layout, query, key, key, query_rope, key_rope)
-    statistics = (*query.shape[:-3], 1, *query.shape[-3:-1])
-    check_shapes(
-        _LOSS,
-        layout,
-        query,
-        key,
-        softmax_max=(softmax_max, statistics),
-        softmax_sum=(softmax_sum, statistics),
-        sparse_indices=(sparse_indices, (*query.shape[:-2], 1, sparse_indices.shape[-1])),
-    )
+    _check_saved(_LOSS, layout, query, key, sparse_indices, softmax_max, softmax_sum)
     check_shapes(
         _LOSS, layout, query_index, key_index, weights=(weights, (*query.shape[:-2], query_index.shape[-2]))
     )
     gradients = IndexerGradients(query_index, key_index, weights)
     dtype = working(query.dtype)
     q_all, k_all = _joined(query, query_rope, dtype), _joined(key, key_rope, dtype)
-    top, total = softmax_max.squeeze(-3).to(dtype), softmax_sum.squeeze(-3).to(dtype)
     loss = query.new_zeros(1, dtype=gradients.dtype)
-    for one in sequences(_LOSS, layout, query, key, actual_seq_qlen, actual_seq_klen):
-        for rows, q, k, chosen, seen in _blocks(one, q_all, k_all, sparse_indices, sparse_mode, 1):
-            p = _probabilities(q, k, seen, scale_value, top[one.queries][rows], total[one.queries][rows]).sum(
-                1
-            )
-            p = p / p.sum(-1, keepdim=True).masked_fill(~seen.any(-1, keepdim=True), 1)
-            scores = gradients.scores(one, rows, chosen)[-1].masked_fill(~seen, msadapter.finfo(dtype).min)
-            log_of_indexer = t.log_softmax(scores, -1)
-            loss += t.xlogy(p, p).sum() - (p * log_of_indexer).masked_fill(~seen, 0).sum()
-            gradients.add(one, rows, chosen, (t.exp(log_of_indexer) - p).masked_fill(~seen, 0))
+    places = sequences(_LOSS, layout, query, key, actual_seq_qlen, actual_seq_klen)
+    for one, rows, _, _, chosen, seen, each in _recalled(
+        places, q_all, k_all, sparse_indices, softmax_max, softmax_sum, scale_value, sparse_mode, 1
+    ):
+        p = each.sum(1)
+        p = p / p.sum(-1, keepdim=True).masked_fill(~seen.any(-1, keepdim=True), 1)
+        block = gradients.block(one, rows, chosen)
+        log_of_indexer = t.log_softmax(block.scores.masked_fill(~seen, msadapter.finfo(dtype).min), -1)
+        loss += t.xlogy(p, p).sum() - (p * log_of_indexer).masked_fill(~seen, 0).sum()
+        gradients.add(block, (t.exp(log_of_indexer) - p).masked_fill(~seen, 0))
     return *gradients.results(), loss.float()
