@@ -203,39 +203,21 @@ bool flat_steps(int count, int nout, const Tensor *const *t, int64_t *step) {
   return true;
 }
 
-// Runs a job whose innermost dim is short over groups of its rows. Uses several threads from `grain` elements on.
+// Runs a job whose innermost dim is short. The loop is over rows in place of elements.
 template <int N>
 void run_short_rows(const Job &job, const Loop<N> &loop, int64_t grain) {
-  const int64_t n = loop.sizes[0], count = loop.numel / n;
-  int64_t step[N], row_step[N];
-  for (int k = 0; k < N; ++k) step[k] = loop.strides[k][0], row_step[k] = loop.strides[k][1];
-  auto piece = [&](int64_t begin, int64_t end) {  // a range of rows in the order of the loop
-    int64_t idx[kMaxDims], rest = begin;
-    char *p[N];
-    std::copy(loop.base, loop.base + N, p);
-    for (int d = 1; d < loop.ndim; ++d) {
-      idx[d] = rest % loop.sizes[d];
-      rest /= loop.sizes[d];
-      for (int k = 0; k < N; ++k) p[k] += idx[d] * loop.strides[k][d];
-    }
-    for (int64_t left = end - begin; left > 0;) {
-      const int64_t rows = std::min(left, loop.sizes[1] - idx[1]);
-      job.run_rows(p, step, row_step, n, rows);
-      left -= rows;
-      for (int k = 0; k < N; ++k) p[k] -= idx[1] * row_step[k];
-      idx[1] = 0;
-      for (int d = 2; d < loop.ndim; ++d) {
-        for (int k = 0; k < N; ++k) p[k] += loop.strides[k][d];
-        if (++idx[d] < loop.sizes[d]) break;
-        for (int k = 0; k < N; ++k) p[k] -= loop.strides[k][d] * loop.sizes[d];
-        idx[d] = 0;
-      }
-    }
-  };
-  if (loop.numel < grain || num_threads() == 1)
-    piece(0, count);
-  else
-    parallel_for(count, std::max<int64_t>(1, grain / 2 / n), piece);
+  const int64_t n = loop.sizes[0];
+  Loop<N> rows = loop;
+  rows.numel /= n;
+  --rows.ndim;
+  std::copy(loop.sizes + 1, loop.sizes + loop.ndim, rows.sizes);
+  int64_t step[N];
+  for (int k = 0; k < N; ++k) {
+    step[k] = loop.strides[k][0];
+    std::copy(loop.strides[k] + 1, loop.strides[k] + loop.ndim, rows.strides[k]);
+  }
+  rows.run([&](char **p, const int64_t *row_step, int64_t count) { job.run_rows(p, step, row_step, n, count); },
+           std::max<int64_t>(2, grain / n));
 }
 
 template <int N>
@@ -244,7 +226,7 @@ void strided(const Job &job, const Tensor *const *t, int64_t grain) {
   std::array<Tensor, N> operands;
   for (int k = 0; k < N; ++k) operands[k] = expand(*t[k], shape);
   const Loop<N> loop(shape, operands);
-  if (loop.ndim > 1 && loop.sizes[0] < kShortRow && !shape_only()) return run_short_rows<N>(job, loop, grain);
+  if (loop.ndim > 1 && loop.sizes[0] < kShortRow) return run_short_rows<N>(job, loop, grain);
   loop.run([&](char **p, const int64_t *s, int64_t n) { job.run(p, s, n); }, grain);
 }
 
