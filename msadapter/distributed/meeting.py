@@ -117,11 +117,7 @@ class Meeting:
         """
         self._set(f"{number}/replaced", place)
         while True:
-            if time.monotonic() > end:
-                raise RuntimeError(
-                    f"torchrun: waited {self.job.join_timeout:g} s (join_timeout), but the round that machine {place} had "
-                    "joined before does not end"
-                )
+            self._check_patience(end, f"the round that machine {place} had joined before does not end")
             time.sleep(0.05)
             with contextlib.suppress(DistError, OSError):  # the store may go with its job
                 if int(self._read("round") or 0) > number:
@@ -148,9 +144,12 @@ class Meeting:
             self._still(end, f"only {arrived} of at least {job.least_nodes} machines have arrived")
         return int(closed)
 
-    def _still(self, end, what):
+    def _check_patience(self, end, what) -> None:
         if time.monotonic() > end:
             raise RuntimeError(f"torchrun: waited {self.job.join_timeout:g} s (join_timeout), but {what}")
+
+    def _still(self, end, what):
+        self._check_patience(end, what)
         if (text := self._read("ended")) is not None:
             raise JobEnded(text)
         time.sleep(0.05)
