@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
 from ..training import settings as checks
-from ..training.folder import LATEST
+from ..training.folder import LATEST, named_iteration
 
 if TYPE_CHECKING:
     from ..config import Document
@@ -109,16 +109,12 @@ def _check_window(settings: Settings, facts: Mapping[str, Any], config: Path) ->
     if given != window - 1:
         message = f"is {given}, but must be {window - 1}, because {config} has a window of {window} tokens with the token itself"
         raise document.error("model.sliding_window", message)
-    if not settings.flag("use_flash_attn"):
-        raise document.error(
-            "model.use_flash_attn", "must be true: nothing else in MindSpeed-LLM applies sliding_window"
-        )
+    checks.check_window_applies(settings)
 
 
 def latest(checkpoint: Path) -> Path:
     """The folder of the last iteration of a checkpoint."""
-    text = (checkpoint / LATEST).read_text(encoding="utf-8").strip()
-    folder = checkpoint / (f"iter_{int(text):07}" if text.isdigit() else text)
+    text, folder = named_iteration(checkpoint)
     if text != "release" and not text.isdigit() or not folder.is_dir():
         raise UserError(f"{checkpoint / LATEST}: names the iteration {text!r}, which is not there")
     return folder

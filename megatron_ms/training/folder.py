@@ -28,6 +28,12 @@ LATEST = "latest_checkpointed_iteration.txt"
 TRAINERS = "checkpoint-"  # of transformers' Trainer, before the iteration
 
 
+def named_iteration(checkpoint: Path) -> tuple[str, Path]:
+    """(the text of a checkpoint's file LATEST, the folder of the iteration that it names). The folder need not be there."""
+    text = (checkpoint / LATEST).read_text(encoding="utf-8").strip()
+    return text, checkpoint / (f"iter_{int(text):07}" if text.isdigit() else text)
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """A run's folder."""

@@ -16,7 +16,7 @@ from ..plan import estimate, geometry
 from ..upstream import trees as upstream_trees
 from ..upstream.trees import LLM
 from . import megatron
-from .folder import LATEST
+from .folder import LATEST, named_iteration
 
 if TYPE_CHECKING:
     from ..data.indexed import IndexedData
@@ -73,8 +73,7 @@ def _check_checkpoint(settings: Settings, checkpoint: Path, of_llm: bool) -> Non
     model = geometry.of(settings.model, settings.dataset.sequence_length, flags)
     if not of_llm:
         model = replace(model, vocabulary=0)  # Megatron-LM pads it
-    text = (checkpoint / LATEST).read_text(encoding="utf-8").strip()
-    folder = checkpoint / (f"iter_{int(text):07}" if text.isdigit() else text)
+    folder = named_iteration(checkpoint)[1]
     try:
         tensors, divided = _tensors(folder)
     except (OSError, ValueError, KeyError, pickle.UnpicklingError, EOFError, zipfile.BadZipFile) as error:

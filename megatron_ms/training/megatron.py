@@ -19,7 +19,7 @@ from ..upstream import flags as upstream_flags
 from ..upstream import trees as upstream_trees
 from ..upstream.flags import Flags, ValueProblem
 from ..upstream.trees import LLM, UNKNOWN, Trees
-from .settings import Settings, existing
+from .settings import Settings, check_window_applies, existing
 
 if TYPE_CHECKING:
     from ..data.section import Data
@@ -142,9 +142,7 @@ def _check_window(settings: Settings, tuned: bool) -> None:
     window = settings.flag("sliding_window")
     if window is None:
         return
-    if not settings.flag("use_flash_attn"):
-        message = "must be true: nothing else in MindSpeed-LLM applies sliding_window"
-        raise settings.document.error("model.use_flash_attn", message)
+    check_window_applies(settings)
     length = settings.dataset.sequence_length
     if tuned and length > int(str(window)) and not settings.flag("reset_attention_mask"):
         task = settings.run.task

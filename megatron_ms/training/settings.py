@@ -186,6 +186,13 @@ def _check_recovery(settings: Settings) -> None:
         raise settings.document.error(_key_of(settings, "async_save"), message)
 
 
+def check_window_applies(settings: Settings) -> None:
+    """Raises UserError unless flash attention is on, which alone applies model.sliding_window in MindSpeed-LLM."""
+    if not settings.flag("use_flash_attn"):
+        message = "must be true: nothing else in MindSpeed-LLM applies sliding_window"
+        raise settings.document.error("model.use_flash_attn", message)
+
+
 def _check_fewer_machines(settings: Settings) -> None:
     """Raises UserError if the training cannot go on with each number of machines from run.min_nodes to run.nodes."""
     run, document = settings.run, settings.document
