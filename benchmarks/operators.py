@@ -16,7 +16,7 @@ from pathlib import Path
 
 from . import operators_report as report
 from .operator_arguments import FORM, follows_size, reason_left_out, table
-from .sides import ROOT, Pair, environment
+from .sides import ROOT, Pair, environment, processor_flags
 
 PREFIX = "operator "
 
@@ -166,22 +166,15 @@ def is_product(row: dict) -> bool:
     return row["family"] in _PRODUCTS or row["call"] in _PRODUCT_CALLS
 
 
-def apart(row: dict, entry: dict, flags: str) -> str:
+def apart(row: dict, entry: dict, flags: set[str]) -> str:
     """Why a row counts in no mean: a reason, or nothing."""
     if "absent" in entry:
         return entry["absent"]
     if "theirs" in entry.get("failed", ()):
         return "PyTorch refuses it: " + entry["error"].splitlines()[0]
     units = _UNITS.get(row["dtype"])
-    if units and is_product(row) and not units & set(flags.split()):
+    if units and is_product(row) and not units & flags:
         return f"the processor has no products of {row['dtype']}"
-    return ""
-
-
-def processor_flags() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith(("flags", "Features")):
-            return line.partition(":")[2]
     return ""
 
 

@@ -43,12 +43,27 @@ def environment(ours: bool, threads: int, **more: str) -> dict[str, str]:
     }
 
 
+#: Flags of /proc/cpuinfo and the vector instructions that they stand for, the widest first.
+_VECTORS = {"amx_tile": "AMX", "avx512f": "AVX-512", "avx2": "AVX2", "sve": "SVE", "asimd": "NEON"}
+
+
 def cpu_name() -> str:
-    """The processor's name as the system reports it."""
+    """The processor's name as the system reports it, and its widest vector instructions."""
+    name = _cpuinfo("model name") or platform.processor()
+    flags = processor_flags()
+    return ", ".join([name, *[vectors for flag, vectors in _VECTORS.items() if flag in flags][:1]])
+
+
+def processor_flags() -> set[str]:
+    """The processor's units, under the system's names."""
+    return set((_cpuinfo("flags") or _cpuinfo("Features")).split())
+
+
+def _cpuinfo(key: str) -> str:
     for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":")[1].strip()
-    return platform.processor()
+        if line.startswith(key):
+            return line.partition(":")[2].strip()
+    return ""
 
 
 class Side:

@@ -182,22 +182,22 @@ def test_the_peak_memory_is_asked_for_from_a_million_elements_on(tmp_path):
 
 def test_rows_without_a_kernel_stand_apart():
     row = {"dtype": "bfloat16", "family": "products", "call": "mm"}
-    assert operators.apart(row, {"ratio": 0.1}, "fma avx2") == "the processor has no products of bfloat16"
-    assert operators.apart(row, {"ratio": 0.1}, "fma avx2 amx_bf16") == ""
+    assert operators.apart(row, {"ratio": 0.1}, {"fma", "avx2"}) == "the processor has no products of bfloat16"
+    assert operators.apart(row, {"ratio": 0.1}, {"fma", "avx2", "amx_bf16"}) == ""
     half = row | {"dtype": "float16"}
-    assert operators.apart(half, {"ratio": 60}, "avx512_bf16") == "the processor has no products of float16"
-    assert operators.apart(half, {"ratio": 1}, "avx512_fp16") == ""
+    assert operators.apart(half, {"ratio": 60}, {"avx512_bf16"}) == "the processor has no products of float16"
+    assert operators.apart(half, {"ratio": 1}, {"avx512_fp16"}) == ""
     attention = {
         "family": "attention, embedding, distance",
         "call": "nn.functional.scaled_dot_product_attention",
     }
-    assert operators.apart(half | attention, {"ratio": 1}, "avx2")
-    assert not operators.apart(half | attention | {"call": "nn.functional.embedding"}, {"ratio": 1}, "avx2")
+    assert operators.apart(half | attention, {"ratio": 1}, {"avx2"})
+    assert not operators.apart(half | attention | {"call": "nn.functional.embedding"}, {"ratio": 1}, {"avx2"})
     assert (
-        operators.apart(row, {"error": "no kernel\nmore", "failed": ["ours", "theirs"]}, "")
+        operators.apart(row, {"error": "no kernel\nmore", "failed": ["ours", "theirs"]}, set())
         == "PyTorch refuses it: no kernel"
     )
-    assert operators.apart(row | {"dtype": "float32"}, {"error": "no kernel", "failed": ["ours"]}, "") == ""
+    assert operators.apart(row | {"dtype": "float32"}, {"error": "no kernel", "failed": ["ours"]}, set()) == ""
 
 
 def test_means_count_large_ratios_in_two_ways():
