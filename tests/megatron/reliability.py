@@ -92,14 +92,15 @@ LARGER = (
     "model.hidden_size=256", "model.num_attention_heads=8", "dataset.sequence_length=256", "model.max_position_embeddings=256",
     "save.interval=1000",
 )  # fmt: skip
+SLOW = 240  # steps, which take longer than the time for which a rank must be slow, on fast machines too
 QUIET = 600  # steps in which no rank may be named as straggler
 
 
 def slow(suite: Suite) -> Row:
     """A rank that works exactly as long again in each step."""
     places = ["forward", "all-reduce", "optimizer"]
-    words = ("train.iterations=80", *LARGER)
-    run = suite.run("slow", *words, place=places, what="double", iteration=3, steps=78, times=99)
+    words = (f"train.iterations={SLOW}", *LARGER)
+    run = suite.run("slow", *words, place=places, what="double", iteration=3, steps=SLOW - 2, times=99)
     named = run.told("straggler")
     must(run.code == 0 and len(named) == 1, f"{named} {run.output[-2000:]}")
     found = re.match(r"straggler: rank 1 works ([\d.]+) times as long as the others", named[0])
