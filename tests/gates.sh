@@ -17,4 +17,6 @@ echo "ruff check";        $bin/ruff check --quiet .
 echo "ruff format";       $bin/ruff format --quiet --check .
 echo "clang-format";      git ls-files '*.cpp' '*.h' | xargs $bin/clang-format --dry-run --Werror
 echo "mypy";              $bin/mypy --no-error-summary
+echo "hadolint";           $bin/hadolint docker/*.Dockerfile
+echo "compose file";       $bin/python docker/check_compose.py
 echo "stubs of torch";    $bin/python -m tests.stubs.check $bin/mypy
