@@ -108,7 +108,9 @@ op(
 )
 def fill(self, value):
     """Return a tensor like `self` with every element set to `value`."""
-    return self.clone().fill_(value)
+    # Only a graph needs the copy, which makes the result depend on `self`.
+    result = self.clone() if _C.is_grad_enabled() and self.requires_grad else t.empty_like(self)
+    return result.fill_(value)
 
 
 @composite("Tensor.fill_diagonal_(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor", forms="m")

@@ -287,8 +287,10 @@ def rms_norm(input, normalized_shape, weight, eps):
         )
     if eps is None:
         eps = _epsilon(input)
-    if weight is None or input.is_complex() or weight.dtype != input.dtype:
+    if input.is_complex() or (weight is not None and weight.dtype != input.dtype):
         return _rms_norm_reference(input, weight, normalized_shape, eps)
+    if weight is None:
+        weight = t.ones(normalized_shape, dtype=input.dtype, device=input.device)
     return t._rms_norm(input, weight, eps)[0]
 
 

@@ -4,6 +4,7 @@ indices.
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from .._values import determinism
@@ -250,6 +251,23 @@ def _check_samples(samples, batch, channels, n) -> None:
         raise RuntimeError(f"Expect _random_samples.size(2) equals to {n}; got {samples.size(2)}.")
 
 
+def _largest_places(flat, first, sizes, kernel):
+    """Return where the largest element of each window is in the flattened images, or its last NaN.
+
+    The windows begin at the places `first`. They are read one offset at a time, so that no tensor has the size of all windows.
+    """
+    places, largest = first, flat.gather(2, first)
+    for offsets in list(itertools.product(*map(range, kernel)))[1:]:
+        distance = 0
+        for offset, size in zip(offsets, sizes, strict=True):
+            distance = distance * size + offset
+        candidates = flat.gather(2, first + distance)
+        better = (candidates > largest) | candidates.isnan()
+        largest = t.where(better, candidates, largest)
+        places = t.where(better, first + distance, places)
+    return places
+
+
 def _fractional(expand, name, input, kernel_size, output_size, output_ratio, samples):
     """Return the maxima over random windows, and their indices in the flattened image."""
     if output_size is None and output_ratio is None:
@@ -259,10 +277,11 @@ def _fractional(expand, name, input, kernel_size, output_size, output_ratio, sam
     if len(kernel) != n:
         raise RuntimeError(f"{name}: kernel_size must either be a single Int or tuple of Ints")
     sizes = list(input.shape[-n:])
+    called = f"{name}()" if n == 2 else f"{name}_out()"  # as PyTorch's messages name it
     empty = [d for d in range(input.dim() - n - 1, input.dim()) if not input.shape[d]]
     if empty:
         raise RuntimeError(
-            f"{name}{'()' if n == 2 else '_out()'}: Expected input to have non-zero size for non-batch dimensions, but got"
+            f"{called}: Expected input to have non-zero size for non-batch dimensions, but got"
             f"{list(input.shape)} with dimension {empty[0]} being empty."
         )
     if output_size is None:
@@ -276,30 +295,24 @@ def _fractional(expand, name, input, kernel_size, output_size, output_ratio, sam
             raise RuntimeError(f"{name}: output_size must either be a single Int or tuple of Ints")
     axes = ("time", "height", "width")[-n:]
     for size, o, k, axis in zip(sizes, out, kernel, axes, strict=True):
-        if o + k - 1 > size:
-            raise RuntimeError(f"{name}(): pool {axis} {k} too large relative to input {axis} {size}")
+        if o + k - 1 > size - (n == 3):  # in three dimensions PyTorch demands one more element
+            raise RuntimeError(f"{called}: pool {axis} {k} too large relative to input {axis} {size}")
     x = input if input.dim() == n + 2 else input.unsqueeze(0)
     batch, channels = x.shape[:2]
     if samples is not None:
         _check_samples(samples, batch, channels, n)
     else:
         samples = t.rand(batch, channels, n, dtype=input.dtype, device=input.device)
-    index = None
+    first = None
     for d in range(n):
         # In two dimensions the first sample is for the width and the second for the height.
         column = n - 1 - d if n == 2 else d
         start = _starts(samples[..., column], sizes[d], out[d], kernel[d])
-        places = start.unsqueeze(-1) + t.arange(kernel[d], device=input.device)
-        shape = [batch, channels] + [1] * (2 * n)
-        shape[2 + d], shape[2 + n + d] = out[d], kernel[d]
-        places = places.view(shape)
-        index = places if index is None else index * sizes[d] + places
-    windows = [batch, channels, math.prod(out), math.prod(kernel)]
-    index = index.reshape(windows)
-    # One gather over the flattened images: its gradient has the size of the images, not one image for each window.
-    flat = x.reshape(batch, channels, math.prod(sizes)).gather(2, index.flatten(2))
-    values, which = flat.reshape(windows).max(-1)
-    chosen = index.gather(3, which.unsqueeze(-1)).squeeze(-1)
+        start = start.view([batch, channels] + [out[d] if d == e else 1 for e in range(n)])
+        first = start if first is None else first * sizes[d] + start
+    flat = x.reshape(batch, channels, math.prod(sizes))
+    chosen = _largest_places(flat.detach(), first.reshape(batch, channels, math.prod(out)), sizes, kernel)
+    values = flat.gather(2, chosen)
     shape = [*input.shape[:-n], *out]
     return values.reshape(shape), chosen.reshape(shape)
 

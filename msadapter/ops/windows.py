@@ -36,7 +36,7 @@ def _window(name, length, periodic, dtype, shape):
 
 
 def _ramp(n, dtype, step):
-    return raw.Arange(0, n, 1, dtype) * step
+    return t.mul_(raw.Arange(0, n, 1, dtype), step)
 
 
 def _cosines(weights):
@@ -44,17 +44,20 @@ def _cosines(weights):
 
     def shape(n, dtype):
         turn = _ramp(n, dtype, 2 * math.pi / (n - 1))
-        window = raw.FillScalar([n], weights[0], dtype)
-        for k, w in enumerate(weights[1:], 1):
-            window = window + t.cos(turn * k) * (w if k % 2 == 0 else -w)
+        window = t.cos(turn) if len(weights) > 2 else t.cos_(turn)
+        t.add_(t.mul_(window, -weights[1]), weights[0])
+        for k, w in enumerate(weights[2:], 2):
+            t.add_(window, t.mul_(t.cos_(turn * k), w if k % 2 == 0 else -w))
         return window
 
     return shape
 
 
 def _bartlett(n, dtype):
-    ramp = _ramp(n, dtype, 2 / (n - 1))
-    return t.where(raw.Arange(0, n, 1, dtype_of("int64")) <= (n - 1) // 2, ramp, 2 - ramp)
+    window = _ramp(n, dtype, 2 / (n - 1))
+    falling = (n - 1) // 2 + 1
+    t.add_(t.mul_(t.narrow(window, 0, falling, n - falling), -1), 2)
+    return window
 
 
 def _kaiser(beta):

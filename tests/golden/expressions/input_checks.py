@@ -50,6 +50,10 @@ _POOLS = [
     "pooled(F.fractional_max_pool2d, 2, 4, 9, 9, output_size=2, _random_samples=torch.ones(1, 4, 2))",
     "pooled(F.fractional_max_pool2d, 2, 4, 9, 9, output_size=2, _random_samples=torch.ones(2, 3, 2))",
     "pooled(F.fractional_max_pool3d, 2, 4, 9, 9, 9, output_size=2, _random_samples=torch.ones(2, 4, 9))",
+    "pooled(F.fractional_max_pool2d, 1, 1, 4, 4, output_size=3, _random_samples=torch.ones(1, 1, 2))",
+    "pooled(F.fractional_max_pool3d, 1, 1, 4, 4, 4, output_size=3, _random_samples=torch.ones(1, 1, 3))",
+    "F.fractional_max_pool2d((image % 7).where(image % 5 > 0, torch.nan), 3, 2, return_indices=True, "
+    "_random_samples=torch.full((2, 3, 2), 0.4))",
     "nn.MaxUnpool1d(2)(torch.ones(0, 2, 4), torch.ones(0, 2, 4).long()).shape",
     "nn.MaxUnpool3d(2, stride=0)(torch.ones(1, 3, 1, 1, 1), torch.zeros(1, 3, 1, 1, 1).long())",
     "F.max_unpool2d(*F.max_pool2d(image, 2, return_indices=True), 2).stride()",
