@@ -531,3 +531,19 @@ def functions_with_several_results(torch):
                 except RuntimeError as error:
                     found.append([type(error).__name__, str(error)])
     return found
+
+
+def views_of_the_memory_between_elements(torch):
+    """A tangent gets the layout of its primal. A view of the memory between its elements reads zeros."""
+    f = torch.autograd.forward_ad
+    base, found = _numbers(torch, 12), []
+    for x, size, stride, offset in (
+        (base[::2], (11,), (1,), 0),
+        (base[1::3], (10,), (1,), 1),
+        (base.view(3, 4)[:, 1:3], (10,), (1,), 1),
+        (base.view(3, 4).t()[1:], (9,), (1,), 1),
+    ):
+        with f.dual_level():
+            v = torch.arange(1.0, x.numel() + 1).view(x.shape)
+            found.append(_tangent(torch, f.make_dual(x, v).as_strided(size, stride, offset)))
+    return found

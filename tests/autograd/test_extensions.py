@@ -68,6 +68,8 @@ def test_every_pass_is_watched_from_its_roots(monkeypatch):
 def test_the_older_profiler_shows_what_the_newer_one_records(tmp_path):
     profiler = torch.autograd.profiler
     assert profiler.kineto_available() is True
+    assert torch.autograd.kineto_available() is True
+    assert torch.autograd._profiler_enabled() is False
     with profiler.profile(record_shapes=True) as found:
         (torch.ones(3, 2) @ torch.ones(2, 3)).sum()
     names = [event.key for event in found.key_averages()]

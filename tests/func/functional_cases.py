@@ -105,6 +105,8 @@ _products = [
         ("jacobian", "lambda v: v**2", "x, strategy='forward-mode', vectorize=True, strict=True"),
         ("jacobian", "lambda v: w @ v", "torch.ones(2, 3)"),
         ("jacobian", "lambda v: v[:0]", "x"),
+        ("vjp", "lambda v: (v.sum(), v.prod())", "x"),
+        ("jvp", "lambda u, v: u.sum() * v.sum()", "(x[:1], y[:1])"),
         ("hessian", "cube", "x"),
         ("hessian", "lambda v: v**3", "x"),
         ("hessian", "pair", "(x, y)"),
