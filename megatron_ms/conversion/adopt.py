@@ -61,6 +61,7 @@ def to_megatron(document: Document, keys: Convert, source: Path, work: Path) -> 
     if keys.forward:
         adapter.peft()
     job = Job(document, keys, base, work)
+    job.refuse_adapters()
     if not megatron.adapts(job.settings):
         raise document.error("run.task", "must be lora, because the adapter is trained further")
     found = _read(source)

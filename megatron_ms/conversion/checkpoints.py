@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UserError
 from ..training import settings as checks
 from ..training.folder import LATEST, named_iteration
+from . import forms
 
 if TYPE_CHECKING:
     from ..config import Document
@@ -60,7 +61,17 @@ def layout(settings: Settings) -> str:
 
 
 def facts_of(model: Path) -> dict[str, Any]:
-    """What the config.json of a folder of transformers says."""
+    """What the config.json of a folder says, in the words of the class of transformers that computes the model."""
+    place, facts = model / "config.json", raw_facts_of(model)
+    if own := forms.FORMS.get(str(facts.get("model_type"))):
+        return own.facts(facts, place)
+    if "auto_map" in facts:  # upstream's programs would run it
+        raise UserError(f"{place}: the model needs code of its own (auto_map), which is never run")
+    return facts
+
+
+def raw_facts_of(model: Path) -> dict[str, Any]:
+    """The keys of the config.json of a folder."""
     place = model / "config.json"
     try:
         facts = json.loads(place.read_text(encoding="utf-8"))
@@ -68,8 +79,6 @@ def facts_of(model: Path) -> dict[str, Any]:
         raise UserError(f"{place}: {error}") from None
     if not isinstance(facts, dict):
         raise UserError(f"{place}: must be an object with keys")
-    if "auto_map" in facts:  # upstream's programs would run it
-        raise UserError(f"{place}: the model needs code of its own (auto_map), which is never run")
     return facts
 
 

@@ -33,6 +33,7 @@ def to_adapter(document: Document, keys: Convert, source: Path, work: Path) -> d
     if keys.forward:
         adapter.peft()  # before the work, not after it
     job = Job(document, keys, like, work)
+    job.refuse_adapters()
     if not megatron.adapts(job.settings):
         raise document.error(
             "run.task",

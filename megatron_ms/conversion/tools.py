@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import UserError
 from ..upstream.trees import Trees
+from .forms import FORMS
 
 _OLDER, _NEWER = "convert_ckpt.py", "convert_ckpt_v2.py"
 _KIND = "--model-type-hf"
@@ -38,7 +39,11 @@ class Tool:
 # the older one of release 26.1.0 refuses the transformers of that release. A conversion that a tool does wrongly is refused
 # when it is made, so a row is only an attempt; docs/toolkit_conversion.md says which are proven.
 TOOLS: Mapping[str, tuple[Tool, ...]] = {
-    "llama": (Tool(_NEWER, "llama2"), Tool(_OLDER, "llama2")),
+    "llama": (
+        Tool(_NEWER, "llama2", facts={"attention_bias": False}),
+        Tool(_OLDER, "llama2", facts={"attention_bias": False}),
+        Tool(_OLDER, "llama2", ("--add-qkv-bias", "--add-dense-bias"), {"attention_bias": True}),
+    ),
     "mistral": (Tool(_NEWER, "llama2"), Tool(_OLDER, "llama2")),
     "qwen2": (Tool(_NEWER, "qwen25"), Tool(_OLDER, "llama2", ("--add-qkv-bias",))),
     "mixtral": (Tool(_OLDER, "mixtral"),),
@@ -64,9 +69,8 @@ def tool_for(trees: Trees, facts: Mapping[str, Any], config: Path) -> Tool:
     """
     kind = str(facts.get("model_type"))
     if kind not in TOOLS:
-        raise UserError(
-            f"{config}: model_type is {kind}; there are converters for {', '.join(sorted(TOOLS))}"
-        )
+        listed = ", ".join(sorted({*TOOLS, *FORMS}))
+        raise UserError(f"{config}: model_type is {kind}; there are converters for {listed}")
     fitting = [
         tool for tool in TOOLS[kind] if all(facts.get(key, False) == want for key, want in tool.facts.items())
     ]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
+from ..config.training import About
 from ..convert import steps
 from ..errors import UserError
 from ..recovery import apart
@@ -28,6 +29,7 @@ from . import (
     arguments_program,
     checkpoints,
     digest_program,
+    forms,
     forward,
     joining_program,
     megatron_program,
@@ -52,6 +54,8 @@ class Job:
     def __init__(self, document: Document, keys: Convert, model: Path, work: Path) -> None:
         self.document, self.work, self.model, self.keys = document, work, model, keys
         self.facts = checkpoints.facts_of(model)
+        family = document.section("about", About).family
+        self.form = forms.form_of(checkpoints.raw_facts_of(model), family, model / "config.json")
         self.settings = checkpoints.settings_of(document)
         self.trees = upstream_trees.find(self.settings.run.trees)
         if self.trees.upstream != LLM:
@@ -109,9 +113,13 @@ class Job:
         self.convert(words, dtype)
         made = view / "mg2hf"
         result.mkdir()
+        place = result if self.form is None else self.work / f"{result.name}-form"
+        place.mkdir(exist_ok=True)
         for file in sorted([*(made if made.is_dir() else view).glob("model*.safetensors*")]):
-            shutil.move(str(file), result / file.name)
-        self.untie(result)
+            shutil.move(str(file), place / file.name)
+        self.untie(place)
+        if self.form is not None:
+            forms.restore(place, result, self.form, self.facts)
 
     def understood(self, source: Path, name: str) -> Path:
         """The checkpoint, or a copy of it with the arguments that the converter needs."""
@@ -139,15 +147,34 @@ class Job:
         self.run([sys.executable, program, *words, *own], 1, program.name)
 
     def view(self, source: Path | None, name: str) -> Path:
-        """A folder with config.json as the transformers of MindSpeed-LLM writes it, and links to the weights."""
+        """A folder with config.json as the transformers of MindSpeed-LLM writes it, and links to the weights.
+
+        If transformers lacks the family's class, the folder has the weights in the form of another one.
+        """
         folder = self.work / name
         folder.mkdir()
         (folder / "config.json").write_text(json.dumps(_older(self.facts), indent=1), encoding="utf-8")
-        if source is not None:
+        if source is not None and self.form is not None:
+            forms.write(source, folder, self.form, self.facts)
+        elif source is not None:
             index = source / weights.INDEX
             for file in [*weights.files(source), *([index] if index.is_file() else [])]:
                 (folder / file.name).symlink_to(file.absolute())
         return folder
+
+    def loaded(self, folder: Path) -> Any:
+        """A model of Hugging Face in the class of transformers that computes it."""
+        return forward.load(folder if self.form is None else self.view(folder, f"{folder.name}-loaded"))
+
+    def refuse_adapters(self) -> None:
+        """Raises UserError for a family whose class transformers, and so peft, does not have."""
+        if self.form is not None:
+            message = (
+                f"peft cannot load a model of {self.form.family}, because transformers lacks its class: "
+            )
+            raise self.document.error(
+                "convert.to", message + "merge the matrices, with convert.to=huggingface"
+            )
 
     def logits(self, checkpoint: Path) -> Any:
         """The logits of Megatron's model on its ranks."""
@@ -238,10 +265,16 @@ def to_megatron(document: Document, keys: Convert, source: Path, work: Path) -> 
     result, back = work / "result", work / "back"
     job.to_megatron(source, dtype, result)
     job.to_huggingface(result, dtype, back)
+    said = "bit for bit"
+    if job.form is not None and job.form.unit_head:
+        written = weights.tensors(work / f"{result.name}-source")
+        if before.get(forms.HEAD) != written[forms.HEAD]:
+            before[forms.HEAD] = written[forms.HEAD]
+            said += f", {forms.HEAD} with rows of length one"
     _same(before, weights.tensors(back), "converted there and back")
-    found: dict[str, Any] = {"layout": job.layout, "tensors": len(before), "back": "bit for bit"}
+    found: dict[str, Any] = {"layout": job.layout, "tensors": len(before), "back": said}
     if keys.forward:
-        expected = forward.logits(forward.load(source))
+        expected = forward.logits(job.loaded(source))
         found["logits"] = forward.compare(expected, job.logits(result), dtype, "transformers and Megatron")
     return found
 
@@ -270,7 +303,9 @@ def to_huggingface(document: Document, keys: Convert, source: Path, work: Path) 
     copy_beside(like, result)
     _set_dtype(result / "config.json", job.settings.train.precision)
     made = weights.tensors(result)
-    model = forward.load(result)  # transformers finds each weight, and no other
+    if job.form is not None:
+        forms.check_head(result, job.form)
+    model = job.loaded(result)  # transformers finds each weight, and no other
     _compare_back(job, merged, result, dtype)
     found: dict[str, Any] = {"layout": job.layout, "tensors": len(made), "back": "bit for bit"}
     if merged != source:
@@ -313,8 +348,11 @@ def _older(facts: Mapping[str, Any]) -> dict[str, Any]:
 def _set_dtype(place: Path, precision: str) -> None:
     """Lets config.json name the type of the weights beside it."""
     facts = json.loads(place.read_text(encoding="utf-8"))
-    facts.pop("torch_dtype", None)
-    facts["dtype"] = {"bf16": "bfloat16", "fp16": "float16"}.get(precision, precision)
+    # Code that comes with a model is older than the name `dtype`.
+    name = "torch_dtype" if "auto_map" in facts else "dtype"
+    for other in ("torch_dtype", "dtype"):
+        facts.pop(other, None)
+    facts[name] = {"bf16": "bfloat16", "fp16": "float16"}.get(precision, precision)
     place.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
 
 

@@ -5,9 +5,10 @@
 TREES is the folder that `bash auto_convert.sh llm` wrote. For each family a toy model of Hugging Face is converted to Megatron on
 two ranks, which proves that its logits are the same and that it comes back bit for bit; the checkpoint continues a text with the
 greedy tokens of transformers; the recipe trains it for some steps, in which the loss falls; and what LoRA has learnt, merged or as
-an adapter of peft, has Megatron's output. A family without a converter or without a class in transformers only trains, from random
-weights. Each takes a few minutes. With MSADAPTER_RECORD_EVIDENCE=1 the proofs are recorded, each
-as soon as it has passed.
+an adapter of peft, has Megatron's output. For a family whose class transformers lacks (`foreign.py`), another class of
+transformers takes its place in these comparisons, after its logits have been compared with those of `reference.py`; such a family
+has no adapter of peft. A family without a converter only trains, from random weights. Each takes a few minutes. With
+MSADAPTER_RECORD_EVIDENCE=1 the proofs are recorded, each as soon as it has passed.
 """
 
 from __future__ import annotations
@@ -23,14 +24,17 @@ from pathlib import Path
 from typing import Any
 
 from .. import commands, config
+from ..conversion import forward
 from ..conversion.tools import TOOLS
+from ..conversion.work import ProofError
 from ..errors import UserError
 from ..inference import opening
 from ..inference.engine import Engine, provide_torch
 from ..inference.section import Generate
 from ..training import folder as folders
 from ..training import lines
-from . import catalogue, levels
+from . import catalogue, levels, reference
+from .foreign import FOREIGN, ForeignToy
 from .toys import TOYS, Toy, small, words_of
 
 SOURCE = "python -m megatron_ms.models.prove_megatron"
@@ -62,6 +66,34 @@ def make(toy: Toy, folder: Path) -> Path:
     """A folder with the toy and its tokenizer."""
     provide_torch()
     toy.make(folder)
+    return _finished(folder)
+
+
+def make_stand_in(toy: ForeignToy, folder: Path, unit_head: bool) -> float:
+    """A folder with the same weights in a class of transformers. Returns how far its logits are from those of `reference.py`.
+
+    folder: the toy as its family writes it is beside it, in `model`. unit_head: divide the rows of the output layer by their
+    lengths.
+
+    Raises:
+        ProofError: the logits differ.
+    """
+    import torch
+
+    model = toy.build()
+    if unit_head:
+        with torch.no_grad():
+            head = model.lm_head.weight
+            head.div_(head.norm(dim=1, keepdim=True))
+    model.save_pretrained(folder)
+    _finished(folder)
+    ids = forward.sample(_SIZE)
+    expected = reference.logits(folder.with_name("model"), ids, unit_head)
+    return forward.compare(expected, forward.logits(model), "F32", "the family and its class in transformers")
+
+
+def _finished(folder: Path) -> Path:
+    """The folder, with a tokenizer too."""
     make_tokenizer(folder, _SIZE)
     # Without a token for the end, so that a toy with random weights does not stop at once.
     (folder / "generation_config.json").write_text(json.dumps({"pad_token_id": _SIZE - 1}), encoding="utf-8")
@@ -74,13 +106,13 @@ def convert(words: list[str]) -> dict[str, Any]:
     return dict(json.loads(Path("megatron/manifest.json").read_text(encoding="utf-8"))["proofs"])
 
 
-def generates(words: list[str]) -> int:
-    """The number of greedy tokens on the ranks, which are those of transformers.
+def generates(words: list[str], model: str = "model") -> int:
+    """The number of greedy tokens on the ranks, which are those of transformers with the folder `model`.
 
     Raises:
         ValueError: they differ.
     """
-    plain = Engine(Generate(model="model", max_new_tokens=_TOKENS)).texts(_PROMPTS)
+    plain = Engine(Generate(model=model, max_new_tokens=_TOKENS)).texts(_PROMPTS)
     engine = opening.engine_of(config.load("proof.yaml", words))
     found = engine.texts(_PROMPTS)
     if found != plain:
@@ -88,8 +120,10 @@ def generates(words: list[str]) -> int:
     return len(_PROMPTS) * _TOKENS
 
 
-def trains(words: list[str], name: str = "proof") -> tuple[float, float]:
+def trains(words: list[str], name: str = "proof", file: str = "proof.yaml") -> tuple[float, float]:
     """The losses of the first and the last step of a training of that name.
+
+    file: the configuration.
 
     Raises:
         ValueError: the loss did not fall.
@@ -100,7 +134,7 @@ def trains(words: list[str], name: str = "proof") -> tuple[float, float]:
     )
     if not list(Path().glob("texts*")):
         _run("data", [])
-    _run("train", [*words, f"name={name}"])
+    _run("train", [*words, f"name={name}"], file)
     (run,) = folders.runs(Path("runs"), name)
     found = [loss for record in run.records() if (loss := lines.loss_of(record)) is not None]
     if not found or not found[-1] < found[0]:
@@ -108,8 +142,10 @@ def trains(words: list[str], name: str = "proof") -> tuple[float, float]:
     return found[0], found[-1]
 
 
-def adapts(words: list[str]) -> dict[str, float]:
+def adapts(words: list[str], merged_alone: bool = False) -> dict[str, float]:
     """Differences of logits as parts of the largest one: of Megatron's model with matrices and the merged model, and the adapter.
+
+    merged_alone: without the adapter.
 
     Raises:
         ValueError: the training or the merging failed.
@@ -135,10 +171,9 @@ def adapts(words: list[str]) -> dict[str, float]:
     (run,) = Path("runs/adapter").iterdir()
     found = {}
     outputs = {"merged": "huggingface", "adapter": "adapter"}
-    if "model.moe_router_enable_expert_bias=True" in words:
-        del outputs[
-            "adapter"
-        ]  # the training moves these biases, so model and adapter are not what was trained
+    # The training moves the experts' biases, so model and adapter are not what was trained.
+    if merged_alone or "model.moe_router_enable_expert_bias=True" in words:
+        del outputs["adapter"]
     for output, to in outputs.items():
         convert = [
             f"convert.source={run / 'checkpoints'}",
@@ -154,18 +189,21 @@ def adapts(words: list[str]) -> dict[str, float]:
     return found
 
 
-def _run(command: str, words: list[str]) -> None:
+def _run(command: str, words: list[str], file: str = "proof.yaml") -> None:
     """Runs a command of the toolkit on the configuration of the proof."""
-    code = commands.main([command, "proof.yaml", *words])
+    code = commands.main([command, file, *words])
     if code != 0:
         raise ValueError(f"{command} ended with exit code {code}")
 
 
-def _configuration(recipe: str, trees: Path, load: str) -> str:
-    """The YAML file of the proofs. `load` is a line that names the checkpoint with which a training begins, or empty."""
+def _configuration(recipe: str, trees: Path, load: str, tokenizer: str = "model") -> str:
+    """The YAML file of the proofs. `load` is a line that names the checkpoint with which a training begins, or empty.
+
+    tokenizer: its folder. MindSpeed-LLM would run code that the config.json there names.
+    """
     return (
         f"recipe: {recipe}\nrun: {{trees: {json.dumps(str(trees))}, device: npu, processes: 2}}\n"
-        f"data: {{sources: rows.jsonl, tokenizer: model, output: texts}}\n"
+        f"data: {{sources: rows.jsonl, tokenizer: {tokenizer}, output: texts}}\n"
         f"dataset: {{sequence_length: {_LENGTH}}}\n"
         f"train: {{iterations: {_STEPS}, micro_batch: 1, global_batch: 8, lr: 3e-3}}\n"
         f"save: {{interval: null}}\n{load}"
@@ -180,24 +218,31 @@ def _layout(sizes: dict[str, Any]) -> str:
 
 def _whole(name: str, trees: Path) -> dict[str, Any]:
     """All proofs of a family that converts."""
-    toy = TOYS[name]
+    toy = (TOYS | FOREIGN)[name]
     make(toy, Path("model"))
-    text = _configuration(toy.recipe, trees, "resume: {load: megatron}\n")
+    found: dict[str, Any] = {}
+    foreign = isinstance(toy, ForeignToy)
+    computes = "stand-in" if foreign else "model"  # the folder of a model that transformers loads
+    if isinstance(toy, ForeignToy):
+        found["stand-in"] = make_stand_in(toy, Path(computes), name == "Baichuan2")
+    text = _configuration(toy.recipe, trees, "resume: {load: megatron}\n", computes)
     Path("proof.yaml").write_text(text, encoding="utf-8")
     words = [*toy.words(), _layout(small(toy.recipe))]
     about = (SOURCE, _release(trees), toy.recipe)
     proofs = convert(words)
     for proof in ("logits", "back"):
         levels.record(name, proof, *about, f"{proofs['layout']}: {_short(proofs[proof])}")
-    found: dict[str, Any] = {"layout": proofs["layout"], "logits": proofs["logits"], "back": proofs["back"]}
-    found["tokens"] = generates(words)
+    found |= {"layout": proofs["layout"], "logits": proofs["logits"], "back": proofs["back"]}
+    found["tokens"] = generates(words, computes)
     levels.record(name, "generates", *about, f"{found['tokens']} tokens")
     found["first loss"], found["last loss"] = losses = trains(words)
-    levels.record(name, "trains", *about, _losses(losses))
+    others = _trained_others(name, toy, trees) if foreign else {}
+    said = "".join(f"; {recipe}: {_losses(losses)}" for recipe, losses in others.items())
+    levels.record(name, "trains", *about, _losses(losses) + said)
     biased = catalogue.content(catalogue.RECIPES / f"{toy.recipe}.yaml")["model"].get(
         "moe_router_enable_expert_bias"
     )
-    learned = adapts([*words, "model.moe_router_enable_expert_bias=True"] if biased else words)
+    learned = adapts([*words, "model.moe_router_enable_expert_bias=True"] if biased else words, foreign)
     said = ", ".join(f"{what} {_short(difference)}" for what, difference in learned.items())
     levels.record(name, "lora", *about, said)
     return found | learned
@@ -217,23 +262,40 @@ def _losses(found: tuple[float, float]) -> str:
     return f"loss {found[0]:.3f} to {found[1]:.3f} in {_STEPS} steps"
 
 
-def _architectures(family: str) -> list[str]:
+def _trained_others(name: str, toy: Toy, trees: Path) -> dict[str, tuple[float, float]]:
+    """The losses of the family's other architectures, which are not converted. They train from random weights."""
+    architectures = _architectures(name)
+    found = {}
+    for options, recipe in architectures.items():
+        if options != _options(toy.recipe):
+            Path("other.yaml").write_text(_configuration(recipe, trees, "", "stand-in"), encoding="utf-8")
+            sizes = small(recipe)
+            found[recipe] = trains([*words_of(sizes), _layout(sizes)], recipe, "other.yaml")
+    return found
+
+
+def _options(recipe: str) -> tuple[str, ...]:
+    """What a recipe says of its model beside sizes."""
+    given = catalogue.content(catalogue.RECIPES / f"{recipe}.yaml")["model"]
+    options = {name: value for name, value in given.items() if isinstance(value, (bool, str, list))}
+    return tuple(f"{name}={value}" for name, value in sorted(options.items()))
+
+
+def _architectures(family: str) -> dict[tuple[str, ...], str]:
     """The recipes of a family, one for each set of options: a family's sizes may have different position embeddings."""
     found: dict[tuple[str, ...], str] = {}
     for recipe in sorted(
         (r for r in catalogue.recipes() if r.family == family), key=lambda r: r.form.parameters()
     ):
-        given = catalogue.content(catalogue.RECIPES / f"{recipe.name}.yaml")["model"]
-        options = {name: value for name, value in given.items() if isinstance(value, (bool, str, list))}
-        found.setdefault(tuple(f"{name}={value}" for name, value in sorted(options.items())), recipe.name)
-    return list(found.values())
+        found.setdefault(_options(recipe.name), recipe.name)
+    return found
 
 
 def _trained(name: str, trees: Path) -> dict[str, Any]:
     """The proof of a family that does not convert: every architecture of it trains from random weights."""
     make_tokenizer(Path("model"), _SIZE)
     found = {}
-    for recipe in _architectures(name):
+    for recipe in _architectures(name).values():
         Path("proof.yaml").write_text(_configuration(recipe, trees, ""), encoding="utf-8")
         sizes = small(recipe)
         found[recipe] = trains([*words_of(sizes), _layout(sizes)], recipe)
@@ -252,7 +314,7 @@ def _converts(name: str) -> bool:
     """Whether there are converters for the family's models."""
     import transformers
 
-    return name in TOYS and getattr(transformers, TOYS[name].kind).model_type in TOOLS
+    return name in FOREIGN or name in TOYS and getattr(transformers, TOYS[name].kind).model_type in TOOLS
 
 
 def prove(name: str, trees: Path) -> dict[str, Any]:
@@ -292,6 +354,7 @@ def main(arguments: list[str] | None = None) -> int:
                 found = prove(name, trees)
             except (
                 UserError,
+                ProofError,
                 ValueError,
                 KeyError,
                 OSError,

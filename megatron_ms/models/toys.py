@@ -49,13 +49,21 @@ class Toy:
     model: dict[str, Any] = field(default_factory=dict)
 
     def build(self) -> Any:
-        """The model with random weights. `import torch` must be answered."""
+        """The model with random weights. `import torch` must be answered.
+
+        Weights of norms and biases are random too: the ones and zeros of a new model would hide that two were exchanged or lost.
+        """
         import torch
         import transformers
 
         torch.manual_seed(0)
         config = getattr(transformers, self.kind)(**{**_SIZES, **self.config})
-        return transformers.AutoModelForCausalLM.from_config(config, dtype="float32").eval()
+        model = transformers.AutoModelForCausalLM.from_config(config, dtype="float32").eval()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.dim() == 1:
+                    parameter.add_(torch.randn(parameter.shape) * 0.1)
+        return model
 
     def make(self, folder: Path) -> Path:
         """Writes the model into a folder."""

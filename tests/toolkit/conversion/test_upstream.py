@@ -98,7 +98,10 @@ def test_what_does_not_fit_is_named(place, capsys) -> None:
         ([*toy, "parallel.tensor=3"], "8 heads is not divisible by tensor 3"),
         ([*toy, "parallel.context=2"], "parallel.context: a checkpoint does not depend on it"),
         ([*toy, "convert.source=strange"], "needs code of its own (auto_map), which is never run"),
-        ([*toy, "convert.source=other"], "model_type is gpt2; there are converters for deepseek_v3, gemma"),
+        (
+            [*toy, "convert.source=other"],
+            "model_type is gpt2; there are converters for aquila, baichuan, deepseek_v3",
+        ),
         (
             [*toy, f"run.trees=[{place / 'trees/megatron-lm/megatron'}]"],
             "the converters are those of MindSpeed-LLM",
