@@ -12,6 +12,7 @@ import csv
 import os
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
@@ -31,7 +32,21 @@ PROOFS = {
 _ALL = set(PROOFS) - {"hf"}
 _WANTED = {"released": _ALL, "validated": {"trains", "logits", "back"}, "preliminary": {"trains"}}
 UNTESTED, PROVEN = "untested", "proven"
-_COLUMNS = ("family", "proof", "test", "release", "recipe", "value", "commit")
+
+
+class Row(NamedTuple):
+    """A proof that has passed: of which family, by which test, over which release, of which recipe, and at which commit.
+
+    value: what was measured. The last four are empty in rows that are older than these columns.
+    """
+
+    family: str
+    proof: str
+    test: str
+    release: str
+    recipe: str
+    value: str
+    commit: str
 
 
 def record(
@@ -46,9 +61,9 @@ def record(
     """
     PROOFS[proof]
     if os.environ.get("MSADAPTER_RECORD_EVIDENCE") == "1":
-        kept = {row[:3]: row for row in _rows()}
-        kept[family, proof, test] = (family, proof, test, release, recipe, str(value), _commit())
-        lines = ["\t".join(_COLUMNS), *("\t".join(row) for _, row in sorted(kept.items()))]
+        kept = {row[:3]: row for row in rows()}
+        kept[family, proof, test] = Row(family, proof, test, release, recipe, str(value), _commit())
+        lines = ["\t".join(Row._fields), *("\t".join(row) for _, row in sorted(kept.items()))]
         write_atomically(EVIDENCE, "\n".join(lines) + "\n")
 
 
@@ -59,12 +74,13 @@ def _commit() -> str:
     return found.stdout.strip()
 
 
-def _rows() -> list[tuple[str, ...]]:
+def rows() -> list[Row]:
+    """The recorded proofs."""
     if not EVIDENCE.is_file():
         return []
     with EVIDENCE.open(encoding="utf-8", newline="") as stream:
-        rows = csv.DictReader(stream, delimiter="\t", restval="", quoting=csv.QUOTE_NONE)
-        return [tuple(row[name] for name in _COLUMNS) for row in rows]
+        found = csv.DictReader(stream, delimiter="\t", restval="", quoting=csv.QUOTE_NONE)
+        return [Row(*(row[name] for name in Row._fields)) for row in found]
 
 
 def level(proofs: set[str]) -> str:
@@ -76,7 +92,7 @@ def computed() -> dict[str, dict[str, str]]:
     """Family -> its level with Megatron's programs, and whether it is proven with transformers alone."""
     found = {}
     for name in sorted({catalogue.content(file)["about"]["family"] for file in catalogue.files()}):
-        proofs = {row[1] for row in _rows() if row[0] == name}
+        proofs = {row.proof for row in rows() if row.family == name}
         found[name] = {"megatron": level(proofs), "hf": PROVEN if "hf" in proofs else UNTESTED}
     return found
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from megatron_ms import commands
-from megatron_ms.models import catalogue, levels
+from megatron_ms.models import catalogue, levels, page
 
 RECIPES = catalogue.recipes()
 # The report of GLM-4.5 counts a layer for the prediction of further tokens, but no embeddings.
@@ -84,6 +84,23 @@ def test_evidence_is_recorded_once_and_only_on_request(tmp_path, monkeypatch) ->
     assert found["Qwen"] == {"megatron": "untested", "hf": "proven"}
     with pytest.raises(KeyError):
         levels.record("Yi", "sings", "a::b")
+
+
+def test_the_page_is_current() -> None:
+    assert page.PAGE.read_text(encoding="utf-8") == page.text(), "run: python -m megatron_ms.models.page"
+
+
+def test_the_page_says_what_was_measured(tmp_path, monkeypatch) -> None:
+    head = "\t".join(levels.Row._fields)
+    row = "Yi\tlogits\tpython -m a.b\tMindSpeed-LLM 26.1.0\tyi-34b\tTP 2: 1e-6\tc0ffee"
+    (tmp_path / "evidence.tsv").write_text(f"{head}\n{row}\nQwen\ttrains\ta::b\n")
+    monkeypatch.setattr(levels, "EVIDENCE", tmp_path / "evidence.tsv")
+    found = page.text()
+    assert "\n| logits | TP 2: 1e-6 | yi-34b | MindSpeed-LLM 26.1.0 | `a.b` | c0ffee |\n" in found
+    assert "| trains | passed |  |  | `a::b` |  |" in found
+    assert "### Aquila\n\nNo proof has passed." in found
+    for recipe in RECIPES:
+        assert found.count(f"| `{recipe.name}` | {recipe.family} |") == 1
 
 
 def test_the_readmes_count_the_proven_families() -> None:
