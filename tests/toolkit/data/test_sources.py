@@ -173,6 +173,27 @@ def test_saved_data_and_folders_by_name_work_offline(tmp_path: Path, offline, hu
         HubData(str(tmp_path / "split"), None, "train", None, False).identity()
 
 
+def test_a_name_is_read_from_the_cache_offline(tmp_path: Path, offline, hub_home) -> None:
+    """What an earlier load from the hub left behind: here that of a folder, under the names that a load from the hub gives it."""
+    import datasets
+
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept/train.jsonl").write_bytes(_jsonl())
+    datasets.load_dataset(str(tmp_path / "kept"))
+    (info,) = (tmp_path / "cache/kept").rglob("dataset_info.json")
+    facts = json.loads(info.read_text(encoding="utf-8"))
+    info.write_text(json.dumps(facts | {"config_name": "default"}), encoding="utf-8")
+    place = tmp_path / "cache/nobody___kept/default" / facts["version"]["version_str"]
+    place.mkdir(parents=True)
+    info.parent.rename(place / info.parent.name)
+    source = HubData("nobody/kept", None, "train", None, False)
+    assert [entry.values() for entry in source.entries()] == ROWS
+    first = next(iter(source.entries()))
+    assert first.place == "nobody/kept (train), row 1"
+    with pytest.raises(UserError, match="the data set nobody/kept cannot be loaded"):
+        HubData("nobody/kept", None, "validation", None, False).identity()
+
+
 def test_a_name_that_cannot_be_reached(offline, hub_home) -> None:
     with pytest.raises(UserError) as caught:
         list(HubData("nobody/nothing", None, "train", None, True).entries())
