@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from megatron_ms.models import catalogue, levels, prove
+from megatron_ms.models import catalogue, levels, prove, prove_megatron
+from megatron_ms.models.foreign import FOREIGN
 from megatron_ms.models.toys import TOYS
 from tests.toolkit.inference.conftest import _torch  # noqa: F401
 from tests.toolkit.packages import needs_packages
@@ -13,8 +14,17 @@ pytest.importorskip("transformers", reason="needs the extra hf")
 
 
 def test_toys_are_of_families_that_have_recipes() -> None:
-    for family, toy in TOYS.items():
+    assert not set(TOYS) & set(FOREIGN)
+    for family, toy in (TOYS | FOREIGN).items():
         assert catalogue.content(catalogue.RECIPES / f"{toy.recipe}.yaml")["about"]["family"] == family
+
+
+def test_sizes_with_other_architectures_are_trained_too() -> None:
+    """The 13B models of Baichuan have other position embeddings than the toy that is converted."""
+    own = prove_megatron._options(FOREIGN["Baichuan"].recipe)
+    found = prove_megatron._architectures("Baichuan")
+    assert {recipe for options, recipe in found.items() if options != own} == {"baichuan-13b"}
+    assert list(prove_megatron._architectures("Qwen").values()) == ["qwen-7b"]
 
 
 @needs_packages
