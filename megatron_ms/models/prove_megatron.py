@@ -112,11 +112,14 @@ def generates(words: list[str], model: str = "model") -> int:
     Raises:
         ValueError: they differ.
     """
-    plain = Engine(Generate(model=model, max_new_tokens=_TOKENS)).texts(_PROMPTS)
     engine = opening.engine_of(config.load("proof.yaml", words))
-    found = engine.texts(_PROMPTS)
-    if found != plain:
-        raise ValueError(f"generated {found}, and transformers {plain}")
+    plain = Engine(Generate(model=model, max_new_tokens=_TOKENS))
+    plain.tokenizer = (
+        engine.tokenizer
+    )  # transformers takes its class from the model's, which may be another one
+    found, expected = engine.texts(_PROMPTS), plain.texts(_PROMPTS)
+    if found != expected:
+        raise ValueError(f"generated {found}, and transformers {expected}")
     return len(_PROMPTS) * _TOKENS
 
 
@@ -225,7 +228,10 @@ def _whole(name: str, trees: Path) -> dict[str, Any]:
     computes = "stand-in" if foreign else "model"  # the folder of a model that transformers loads
     if isinstance(toy, ForeignToy):
         found["stand-in"] = make_stand_in(toy, Path(computes), name == "Baichuan2")
-    text = _configuration(toy.recipe, trees, "resume: {load: megatron}\n", computes)
+        make_tokenizer(Path("tokenizer"), _SIZE)
+    text = _configuration(
+        toy.recipe, trees, "resume: {load: megatron}\n", "tokenizer" if foreign else "model"
+    )
     Path("proof.yaml").write_text(text, encoding="utf-8")
     words = [*toy.words(), _layout(small(toy.recipe))]
     about = (SOURCE, _release(trees), toy.recipe)
@@ -268,7 +274,7 @@ def _trained_others(name: str, toy: Toy, trees: Path) -> dict[str, tuple[float, 
     found = {}
     for options, recipe in architectures.items():
         if options != _options(toy.recipe):
-            Path("other.yaml").write_text(_configuration(recipe, trees, "", "stand-in"), encoding="utf-8")
+            Path("other.yaml").write_text(_configuration(recipe, trees, "", "tokenizer"), encoding="utf-8")
             sizes = small(recipe)
             found[recipe] = trains([*words_of(sizes), _layout(sizes)], recipe, "other.yaml")
     return found
