@@ -14,6 +14,15 @@ _UTF8 = 0x0800
 _DOS_DATE = (1980 - 1980) << 9 | 1 << 5 | 1  # a fixed date, so that equal contents give equal files
 
 
+def _described(crc: int, size: int, encoded: bytes, extra: bytes) -> bytes:
+    """Return what the header of a record and its entry in the directory say in the same words: flags, no compression, date,
+    checksum, and the sizes of the data, the name and the extra fields.
+    """
+    size32 = min(size, _LIMIT32)
+    lengths = len(encoded), len(extra)
+    return struct.pack("<HHHHIIIHH", _UTF8, 0, 0, _DOS_DATE, crc, size32, size32, *lengths)
+
+
 class ZipWriter:
     """`write_record(name, buffer)` appends a record, and `finish()` writes the directory.
 
@@ -42,23 +51,8 @@ class ZipWriter:
         if size >= _LIMIT32:
             extra = struct.pack("<HHQQ", 1, 16, size, size)
         extra += self._padding(offset + 30 + len(encoded) + len(extra))
-        size32 = min(size, _LIMIT32)
-        self._write(
-            struct.pack(
-                "<IHHHHHIIIHH",
-                0x04034B50,
-                45 if size >= _LIMIT32 else 20,
-                _UTF8,
-                0,
-                0,
-                _DOS_DATE,
-                crc,
-                size32,
-                size32,
-                len(encoded),
-                len(extra),
-            )
-        )
+        version = 45 if size >= _LIMIT32 else 20
+        self._write(struct.pack("<IH", 0x04034B50, version) + _described(crc, size, encoded, extra))
         self._write(encoded)
         self._write(extra)
         self._write(data)
@@ -79,30 +73,10 @@ class ZipWriter:
             if offset >= _LIMIT32:
                 wide.append(offset)
             extra = struct.pack(f"<HH{len(wide)}Q", 1, 8 * len(wide), *wide) if wide else b""
-            size32 = min(size, _LIMIT32)
             version = 45 if wide else 20
-            self._write(
-                struct.pack(
-                    "<IHHHHHHIIIHHHHHII",
-                    0x02014B50,
-                    version,
-                    version,
-                    _UTF8,
-                    0,
-                    0,
-                    _DOS_DATE,
-                    crc,
-                    size32,
-                    size32,
-                    len(encoded),
-                    len(extra),
-                    0,
-                    0,
-                    0,
-                    0,
-                    min(offset, _LIMIT32),
-                )
-            )
+            self._write(struct.pack("<IHH", 0x02014B50, version, version))
+            self._write(_described(crc, size, encoded, extra))
+            self._write(struct.pack("<HHHII", 0, 0, 0, 0, min(offset, _LIMIT32)))
             self._write(encoded)
             self._write(extra)
         self._write_end(start, self._position - start)

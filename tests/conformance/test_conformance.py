@@ -5,18 +5,12 @@ Needs MSADAPTER_CONFORMANCE: the folder of run_conformance.py and its golden ans
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.conformance.samples import ROOT, report_of
 from tests.golden.verdict import judge, unused
-
-ROOT = Path(__file__).resolve().parents[2]
-SHIM = ROOT / "msadapter" / "alias" / "shim"
 
 CHECKS = ("forward", "grad", "inplace", "method")
 
@@ -24,20 +18,7 @@ CHECKS = ("forward", "grad", "inplace", "method")
 @pytest.fixture(scope="module")
 def report(conformance: Path, tmp_path_factory) -> dict:
     folder = tmp_path_factory.mktemp("conformance")
-    command = [sys.executable, conformance / "run_conformance.py", "--golden", conformance / "golden"]
-    command += ["--dtypes", "float32", "--jobs", min(2, os.cpu_count() or 1), "--logdir", folder / "logs"]
-    command += ["--fail-under", 0, "--out", folder / "report.json"]
-    environment = os.environ | {"PYTHONPATH": f"{SHIM}{os.pathsep}{ROOT}"}
-    done = subprocess.run(
-        [str(word) for word in command],
-        env=environment,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
-    return json.loads((folder / "report.json").read_text())
+    return report_of(conformance, folder, "float32", "--fail-under", 0, patience=900)
 
 
 def _difference(operator: dict, check: str) -> str | None:

@@ -6,16 +6,12 @@ tests/ops/test_layouts.py tests the same for every operator of the table, withou
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-SHIM = ROOT / "msadapter" / "alias" / "shim"
+from tests.conformance.samples import ROOT, report_of
+
 DTYPES = "float32,float64,complex64,int64,bool"
 
 # The result depends on the memory, or the operator refuses strides. PyTorch fails these samples too.
@@ -29,20 +25,7 @@ def not_passed(conformance: Path, folder: Path, layout: str) -> set[tuple[str, i
     """Return (operator, sample, check) of every check that fails with inputs in the layout ("" is
     contiguous).
     """
-    command = [sys.executable, conformance / "run_conformance.py", "--golden", conformance / "golden"]
-    command += ["--dtypes", DTYPES, "--jobs", min(2, os.cpu_count() or 1), "--logdir", folder / "logs"]
-    command += ["--out", folder / "report.json"]
-    environment = os.environ | {"PYTHONPATH": f"{SHIM}{os.pathsep}{ROOT}", "LAYOUT": layout}
-    done = subprocess.run(
-        [str(word) for word in command],
-        env=environment,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=1500,
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
-    report = json.loads((folder / "report.json").read_text())
+    report = report_of(conformance, folder, DTYPES, patience=1500, LAYOUT=layout)
     assert Path(report["implementation"]["file"]).is_relative_to(ROOT)
     assert report["n_samples"] > 5000
     return {
