@@ -24,9 +24,12 @@
 # ## 5.1 A result first
 #
 # The course's model, and its memory while it trains further. Without an NPU, the device named `cuda` is the host, and its memory statistics are
-# real: they count the bytes that tensors hold.
+# real: they count the bytes that tensors hold. `measure` in [measuring.py](measuring.py) trains a few steps, and reads
+# `torch.cuda.memory_allocated()` before and after each part of a step. A `Job` is what it trains: a shape of the model, and the rows and bytes of
+# a micro-batch.
 #
 # **先看结果。** 本课程的模型继续训练时的内存。没有 NPU 时，名为 `cuda` 的设备就是本机，其内存统计是真实的张量字节数。
+# [measuring.py](measuring.py) 中的 `measure` 训练若干步，并在每一步的各个阶段前后读取 `torch.cuda.memory_allocated()`；`Job` 描述训练任务：模型尺寸与微批。
 
 # %%
 import os
@@ -36,71 +39,15 @@ import msadapter
 
 msadapter.install()
 
-import gc
 import json
-import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import torch
-from lesson import HERE, base as pretrained, check, corpus, plot, toolkit, torchrun, work
-from model import Block, Llama, Shape, ids_of
+from lesson import HERE, base as pretrained, check, plot, toolkit, torchrun, work
+from measuring import DEVICE, FLOAT, Job, batch, measure
+from model import Block, Llama, Shape
 from torch import nn
 from torch.nn import functional as F
-
-DEVICE = "cuda"
-FLOAT = 4  # bytes
-
-
-@dataclass(frozen=True)
-class Job:
-    """A training: the shape of the model, and the rows and bytes of a micro-batch."""
-
-    shape: Shape = field(default_factory=Shape)
-    batch: int = 16
-    sequence: int = 128
-
-
-DATA = torch.tensor(ids_of(corpus())[:100_000], device=DEVICE)
-
-
-def batch(job, generator):
-    first = torch.randint(len(DATA) - job.sequence, (job.batch,), generator=generator)
-    rows = torch.stack([DATA[i : i + job.sequence + 1] for i in first.tolist()])
-    return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
-
-
-def measure(job, steps=3, weights=None):
-    """Trains a few steps. Returns the bytes of the model, gradients, optimizer, activations, the peak, seconds a step and the loss."""
-    gc.collect()
-    torch.manual_seed(0)
-    generator, found = torch.Generator().manual_seed(0), {}
-    start = torch.cuda.memory_allocated()
-    model = Llama(job.shape).to(DEVICE)
-    if weights:
-        model.load_state_dict(weights)
-    found["parameters"] = torch.cuda.memory_allocated() - start
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    for step in range(steps):
-        ids, labels = batch(job, generator)
-        torch.cuda.reset_peak_memory_stats()
-        began, before = time.perf_counter(), torch.cuda.memory_allocated()
-        loss = F.cross_entropy(model(ids).flatten(0, 1), labels.flatten())
-        found["activations"] = torch.cuda.memory_allocated() - before
-        loss.backward()
-        found["loss"] = loss.item()
-        del loss
-        now = torch.cuda.memory_allocated()
-        if step == 0:
-            found["gradients"] = now - before
-        optimizer.step()
-        if step == 0:
-            found["optimizer"] = torch.cuda.memory_allocated() - now
-        optimizer.zero_grad()
-        found["peak"] = torch.cuda.max_memory_allocated() - start
-        found["seconds"] = time.perf_counter() - began
-        del ids, labels
-    return found
-
 
 base = Job()
 measured = measure(base, weights=pretrained())
