@@ -60,3 +60,37 @@ def test_a_file_that_hangs_or_does_not_start(tmp_path) -> None:
     assert runner.run(tmp_path, "t.py", dict(os.environ), breaks, 60) == {
         "t.py": ["failed", "did not start: broken"]
     }
+
+
+ONE_WAITS = """
+import time
+
+def test_first():
+    pass
+
+def test_waits():
+    time.sleep(60)
+
+def test_last():
+    assert False, "on purpose"
+"""
+
+
+def test_a_test_that_hangs_costs_no_other_test(tmp_path) -> None:
+    """It is found by name, and the rest of its file is counted."""
+    (tmp_path / "conftest.py").write_text("def pytest_configure(config):\n    config.option.verbose = 1\n")
+    (tmp_path / "test_one.py").write_text(ONE_WAITS)
+    words = [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", str(tmp_path)]
+    found = runner.run(tmp_path, "test_one.py", dict(os.environ), words, 8)
+    assert {name: outcome for name, (outcome, _) in found.items()} == {
+        "test_one.test_first": "passed",
+        "test_one.test_waits": "failed",
+        "test_one.test_last": "failed",
+    }
+    assert found["test_one.test_waits"][1] == "did not end in 8 s"
+    assert "on purpose" in found["test_one.test_last"][1]
+
+
+def test_the_page_says_why_a_test_never_ends() -> None:
+    assert "GBS_train" in runner.why("did not end in 170 s", "tests.x.test_distributed_get_experience")
+    assert runner.why("did not end in 170 s", "tests.x.test_other") == "did not end in 170 s"
