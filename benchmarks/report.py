@@ -176,7 +176,7 @@ FAMILIES = {
     "attention, forward and backward": lambda name, group: name.startswith("attention"),
     "optimizer steps": lambda name, group: name.startswith(("AdamW", "clip_grad")),
     "training steps, float32 (GPT, Llama, Megatron)": lambda name, group: (
-        " step" in f" {name}" and "bfloat16" not in name and not name.startswith("peak")
+        " step" in name and "bfloat16" not in name and not name.startswith("peak") and "compiled" not in name
     ),
     "peak memory": lambda name, group: name.startswith("peak memory"),
     "start of python with torch": lambda name, group: name == "start of python with torch",

@@ -9,7 +9,8 @@ from .registry import NotHere
 BATCH, SEQUENCE, VOCABULARY = 2, 256, 4096
 
 
-def training_step():
+def training_step(wrap=lambda model: model):
+    """Prepares the step of a model that ``wrap`` can replace, for example by its compiled form."""
     try:
         from transformers import LlamaConfig, LlamaForCausalLM
     except ImportError as error:
@@ -24,7 +25,7 @@ def training_step():
         vocab_size=VOCABULARY,
         max_position_embeddings=SEQUENCE,
     )
-    model = LlamaForCausalLM(config)
+    model = wrap(LlamaForCausalLM(config))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     tokens = torch.randint(0, VOCABULARY, (BATCH, SEQUENCE))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 
+import torch
+
 from . import gpt, llama, megatron_core
 from .registry import work
 
@@ -18,6 +20,15 @@ for _name, _config in gpt.CONFIGS.items():
     )(functools.partial(gpt.training_step, _config))
 
 work("Llama step (transformers)", "training steps", target=0.9, memory=True)(llama.training_step)
+
+# The same steps after torch.compile on both sides. PyTorch compiles them as a whole, msadapter fuses element-wise chains alone.
+for _name, _config in gpt.CONFIGS.items():
+    work(f"GPT step {_name}, compiled", "compiled training steps", flops=gpt.flops(_config), target=1.0)(
+        functools.partial(gpt.training_step, _config, torch.compile)
+    )
+work("Llama step (transformers), compiled", "compiled training steps", target=1.0)(
+    functools.partial(llama.training_step, torch.compile)
+)
 
 for _name, _config in megatron_core.CONFIGS.items():
     work(
