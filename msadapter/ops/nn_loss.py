@@ -290,16 +290,9 @@ def _bce(input, target, weight, reduction):
 
 def _bce_elements(input, target):
     # As in PyTorch, the logarithm is at least -100, so that a wrong certain prediction costs 100 instead of
-    # infinity.
-    low, high = (
-        raw.ClampScalar(raw.Log(input), -100.0, None),
-        raw.ClampScalar(raw.Log1p(raw.Neg(input)), -100.0, None),
-    )
-    return raw.SubExt(raw.Mul(raw.SubExt(target, _ones_like(target), 1), high), raw.Mul(target, low), 1)
-
-
-def _ones_like(x):
-    return t.ones_like(x)
+    # infinity. The steps write over their operands, so that two tensors are kept at a time.
+    loss = t.neg(input).log1p_().clamp_(min=-100.0).mul_(target - 1)
+    return loss.sub_(t.log(input).clamp_(min=-100.0).mul_(target))
 
 
 @composite(
@@ -315,8 +308,10 @@ def binary_cross_entropy(input, target, weight, size_average, reduce, reduction)
             f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}) is deprecated. "
             "Please ensure they have the same size."
         )
-    if input.numel() and not bool(((input >= 0) & (input <= 1)).all()):
-        raise RuntimeError("all elements of input should be between 0 and 1")
+    if input.numel():
+        least, largest = t.aminmax(input.detach())  # NaN if one element is
+        if not bool((least >= 0) & (largest <= 1)):
+            raise RuntimeError("all elements of input should be between 0 and 1")
     return t._bce(input, target.to(input.dtype), weight, reduction)
 
 
