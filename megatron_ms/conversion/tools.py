@@ -14,6 +14,8 @@ from .forms import FORMS
 
 _OLDER, _NEWER = "convert_ckpt.py", "convert_ckpt_v2.py"
 _KIND = "--model-type-hf"
+# The only layers of MindSpeed-LLM whose attention has a bias in its output. Without experts they are dense.
+_DENSE_BIAS = ("--spec", "mindspeed_llm.tasks.models.spec.phi35_moe_spec", "layer_spec")
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,9 @@ TOOLS: Mapping[str, tuple[Tool, ...]] = {
     "llama": (
         Tool(_NEWER, "llama2", facts={"attention_bias": False}),
         Tool(_OLDER, "llama2", facts={"attention_bias": False}),
-        Tool(_OLDER, "llama2", ("--add-qkv-bias", "--add-dense-bias"), {"attention_bias": True}),
+        Tool(
+            _OLDER, "llama2", ("--add-qkv-bias", "--add-dense-bias", *_DENSE_BIAS), {"attention_bias": True}
+        ),
     ),
     "mistral": (Tool(_NEWER, "llama2"), Tool(_OLDER, "llama2")),
     "qwen2": (Tool(_NEWER, "qwen25"), Tool(_OLDER, "llama2", ("--add-qkv-bias",))),

@@ -47,6 +47,16 @@ def test_nothing_is_dropped_out(name) -> None:
     assert (model["attention_dropout"], model["hidden_dropout"]) == (0.0, 0.0)
 
 
+def test_a_bias_of_the_output_has_the_layers_that_have_it() -> None:
+    """MindSpeed-LLM takes --add-dense-bias with all layers, and has the bias in those of this file alone."""
+    for file in catalogue.files():
+        model = catalogue.content(file)["model"]
+        if model.get("add_dense_bias"):
+            assert model["spec"] == ["mindspeed_llm.tasks.models.spec.phi35_moe_spec", "layer_spec"], (
+                file.name
+            )
+
+
 def test_levels_are_computed() -> None:
     assert levels.stored() == levels.computed(), "run: python -m megatron_ms.models.levels"
 
