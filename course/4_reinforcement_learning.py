@@ -15,10 +15,10 @@
 #
 # At the end of this chapter you have derived the policy gradient, PPO's clipped ratio, GAE, GRPO's advantage and the estimators of the KL
 # divergence, each checked by hand; the course's model has learned to add from a rule that says right or wrong, and your loss is the one of trl's
-# `GRPOTrainer`. It takes about 60 minutes. You need chapter 1, and to know what a language model's loss is.
+# `GRPOTrainer` and of MindSpeed-RL. It takes about 60 minutes. You need chapter 1, and to know what a language model's loss is.
 #
 # **第 4 章 强化学习：从策略梯度到 GRPO。** 学完本章，你会推导并亲手验证策略梯度、PPO 的截断比率、GAE、GRPO 的优势函数以及 KL 散度的
-# 几种估计；本课程的模型将仅凭“对或错”的规则奖励改正加法，你写的损失与 trl 的 `GRPOTrainer` 一致。约需 60 分钟。
+# 几种估计；本课程的模型将仅凭“对或错”的规则奖励改正加法，你写的损失与 trl 的 `GRPOTrainer` 以及 MindSpeed-RL 一致。约需 60 分钟。
 
 # %% [markdown]
 # ## 4.1 A result first
@@ -546,14 +546,76 @@ print(
 assert last(near) < last(far) / 2 and last(held) < last(free) - 0.05
 
 # %% [markdown]
-# > **On Ascend.** These cells run with `torch.set_default_device("npu")`, also on the **simulated** NPU. They have not run on a card yet. For
-# > large models there are `python -m megatron_ms grpo run.yaml` (with trl) and MindSpeed-RL.
+# ## 4.9 The same with MindSpeed-RL, on several processes
+#
+# On Ascend, large models are trained by MindSpeed-RL. Its mathematics is what you have written. What it adds is transport, because training and
+# sampling want the model in different layouts:
+#
+# | in 4.1 | in MindSpeed-RL |
+# |---|---|
+# | `policy` | a worker of Ray on each rank, which holds a part of the model (Megatron; here tensor parallelism 2) |
+# | `sample` | an engine, here with the whole model on each rank. The weights are moved to it before each sampling: *resharding* |
+# | `log_probabilities(reference, ids)` | a forward pass of the worker with the first weights |
+# | `reward` | a worker of its own with a rule; here `math_17k_acc`, which reads the number in `\boxed{}` |
+# | `ids`, `old`, `ref`, `advantage` | a *transfer dock*, from which each worker fetches what it has not seen |
+#
+# This notebook does not run it, because it needs Ray and the converted sources. `bash auto_convert.sh rl --train` runs it on two processes of
+# this machine: `train_grpo.py`, unmodified, teaches sums of two numbers of two digits to a model whose teacher forgot carries, too. On a CPU a
+# class over transformers' `generate` answers for its engine, vLLM. `answers/mindspeed_rl.json` has what it printed, and what its functions say to
+# random numbers. **Predict:** it adds $10^{-6}$ to the standard deviation, and we add $10^{-4}$. By how much can advantages of
+# rewards 0 and 1 differ?
+#
+# **用 MindSpeed-RL 在多个进程上做同样的事。** 昇腾上的大模型由 MindSpeed-RL 训练。数学就是你写的这些；它多出来的是“搬运”，因为训练与采样需要不同的模型布局：
+#
+# | 4.1 节 | MindSpeed-RL |
+# |---|---|
+# | `policy` | 每个进程上的 Ray worker，持有模型的一部分（Megatron，此处张量并行 2） |
+# | `sample` | 推理引擎，此处每个进程一份完整模型；每次采样前把权重搬过去：**重分片** |
+# | `log_probabilities(reference, ids)` | worker 用初始权重做一次前向 |
+# | `reward` | 单独的规则 worker；此处为 `math_17k_acc`，读取 `\boxed{}` 中的数 |
+# | `ids`、`old`、`ref`、`advantage` | **transfer dock**，各 worker 从中取走自己尚未处理的样本 |
+#
+# 它需要 Ray 和转换后的源码，因此不在本笔记中运行：`bash auto_convert.sh rl --train` 会在本机两个进程上运行未经修改的 `train_grpo.py`，
+# 教一个同样“忘记进位”的模型做两位数加法（CPU 上由基于 transformers `generate` 的类代替 vLLM）。`answers/mindspeed_rl.json` 记录了它的输出，
+# 以及它的函数对随机数给出的结果。先猜：它给标准差加 $10^{-6}$，我们加 $10^{-4}$；奖励为 0 和 1 时，优势最多相差多少？
+
+# %%
+import json
+
+from lesson import HERE
+
+told = json.loads((HERE / "answers/mindspeed_rl.json").read_text())
+print(told["origin"])
+theirs = {name: torch.tensor(values) for name, values in told["example"].items()}
+ours = group_advantages(theirs["rewards"], told["group"])
+print(f"largest difference of the advantages {(ours - theirs['advantages']).abs().max():.1e}")
+assert 1e-5 < (ours - theirs["advantages"]).abs().max() < 1e-3
+words = (theirs[name] for name in ("new", "old", "reference", "advantages", "mask"))
+loss = grpo_loss(*words, told["beta"])
+print(f"loss: ours {loss:.6f}, MindSpeed-RL's {theirs['loss']:.6f}")
+assert abs(loss - theirs["loss"]) < 1e-6
+
+# %%
+trained = told["training"]
+smooth = [
+    sum(trained["rewards"][max(0, i - 9) : i + 1]) / min(i + 1, 10) for i in range(len(trained["rewards"]))
+]
+pyplot.plot(smooth)
+pyplot.xlabel("iteration of MindSpeed-RL")
+pyplot.ylabel("reward (mean of 10 iterations)")
+pyplot.show()
+print(f"right answers to sums that no training has seen: {trained['before']:.1%} -> {trained['after']:.1%}")
+assert trained["after"] > trained["before"] + 0.1
+
+# %% [markdown]
+# > **On Ascend.** These cells run with `torch.set_default_device("npu")`, also on the **simulated** NPU. They have not run on a card yet, and
+# > neither has MindSpeed-RL. For large models there are `python -m megatron_ms grpo run.yaml` (with trl) and MindSpeed-RL.
 # >
-# > **在昇腾上。** 加上 `torch.set_default_device("npu")` 即可，也可以在**模拟的** NPU 上运行。尚未在真实加速卡上运行过。
+# > **在昇腾上。** 加上 `torch.set_default_device("npu")` 即可，也可以在**模拟的** NPU 上运行。尚未在真实加速卡上运行过，MindSpeed-RL 也是如此。
 # > 大模型可用 `python -m megatron_ms grpo run.yaml`（基于 trl）或 MindSpeed-RL。
 
 # %% [markdown]
-# ## 4.9 Closing checks
+# ## 4.10 Closing checks
 #
 # 结束检查
 
