@@ -24,6 +24,8 @@ import xml.etree.ElementTree as xml
 from collections import Counter
 from pathlib import Path
 
+from megatron_ms.rollout import job
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 TESTS = "tests/ut/"
@@ -111,7 +113,8 @@ def run(tree: Path, name: str, environment: dict[str, str], command: list[str], 
     late: Outcomes = {}
     left_out: list[str] = []
     while True:
-        words = [*command, "-q", "-p", "no:cacheprovider", *(f"--deselect={one}" for one in left_out), name]
+        left = [f"--deselect={one}" for one in left_out]
+        words = [*command, "-q", "--rootdir=.", "-p", "no:cacheprovider", *left, name]
         found, running = _once(tree, words, environment, limit)
         if found is not None:
             return found | late
@@ -127,13 +130,14 @@ def _once(
 ) -> tuple[Outcomes | None, str | None]:
     """The outcomes of a run of pytest. If it does not end in time: None, and the test that was running, if pytest named one."""
     name = words[-1]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         report = Path(folder) / "report.xml"
         with open(Path(folder) / "output", "w+") as output:
             child = subprocess.Popen(
                 [*words, f"--junitxml={report}"],
                 cwd=tree,
-                env=environment,
+                # Ray would join a cluster that another program has named in the usual folder, even if that has ended.
+                env=environment | {"RAY_TMPDIR": folder},
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -144,7 +148,7 @@ def _once(
             except subprocess.TimeoutExpired:
                 ended = False
             finally:
-                _end(child)
+                _end(child, Path(folder))
             output.seek(0)
             text = output.read()
         if not ended:
@@ -156,11 +160,14 @@ def _once(
         return dict(_outcome(case) for case in xml.parse(report).getroot().iter("testcase")), None
 
 
-def _end(child: subprocess.Popen) -> None:
-    """Ends what a file has left, which is in the session of its process."""
+def _end(child: subprocess.Popen, folder: Path) -> None:
+    """Ends what a file has left: the session of its process, and Ray's processes, whose environment names the folder."""
     with contextlib.suppress(ProcessLookupError):  # it may have left nothing
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
+    for one in job.members(folder):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(one, signal.SIGKILL)
 
 
 def _outcome(case: xml.Element) -> tuple[str, list[str]]:

@@ -80,7 +80,7 @@ def test_a_test_that_hangs_costs_no_other_test(tmp_path) -> None:
     """It is found by name, and the rest of its file is counted."""
     (tmp_path / "conftest.py").write_text("def pytest_configure(config):\n    config.option.verbose = 1\n")
     (tmp_path / "test_one.py").write_text(ONE_WAITS)
-    words = [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", str(tmp_path)]
+    words = [sys.executable, "-m", "pytest", "-c", os.devnull]
     found = runner.run(tmp_path, "test_one.py", dict(os.environ), words, 8)
     assert {name: outcome for name, (outcome, _) in found.items()} == {
         "test_one.test_first": "passed",
