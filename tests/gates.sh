@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The checks that need no build: lint, formats, types. The same tools and versions as pyproject.toml's extra "dev".
+# The checks that need no build: lint, formats, types, and the files of docker/. The same tools and versions as pyproject.toml's extra "dev".
 # They live in an environment of their own, build/gates, so that the tests' environment stays as the README makes it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -76,4 +76,4 @@ bash tests/run.sh tests/npu/test_mindspeed_llm.py tests/npu/test_mindspeed_llm_e
 unset PYTHONPATH MSADAPTER_MINDSPEED MSADAPTER_MINDSPEED_LLM # of release 26.1.0, and MindSpeed-RL needs 2.3.0
 [ -d "$work/MindSpeed-RL" ] || tar -xf "$folder/MindSpeed-RL-2.3.0.tar.xz" -C "$work"
 converted rl --source MindSpeed-RL="$work/MindSpeed-RL"
-MSADAPTER_RL_ENV="$work/converted/rl/env.sh" bash tests/run.sh tests/npu/test_mindspeed_rl.py -k "mathematics or killed or 2-1"
+MSADAPTER_RL_ENV="$work/converted/rl/env.sh" bash tests/run.sh tests/npu/test_mindspeed_rl.py -k "mathematics or course or killed or 2-1"

@@ -1,10 +1,11 @@
-"""The data, the tokenizer, the first model and the configuration of a toy task for MindSpeed-RL: sums of two numbers of two digits.
+"""Data, tokenizer, first model and configurations of a toy task for MindSpeed-RL: sums of two numbers of two digits.
 
     python megatron_ms/examples/rl_addition.py prepare FOLDER [--steps 900]
     python megatron_ms/examples/rl_addition.py measure FOLDER CHECKPOINT_OF_HUGGING_FACE
 
-`prepare` trains a small transformer on answers of a teacher who forgets to carry seven times in ten. MindSpeed-RL's GRPO then
-samples answers from it, and rewards those that are right by MindSpeed-RL's rule math_17k_acc, which reads the number in \\boxed{}.
+`prepare` trains a small transformer on answers of a teacher who forgets to carry seven times in ten. MindSpeed-RL's GRPO, PPO or
+DAPO then samples answers from it, and rewards those that are right by MindSpeed-RL's rule math_17k_acc, which reads the number in
+\\boxed{}. For DPO there are pairs of answers, with and without the carry.
 `measure` says how many of 512 sums the model solves that were in no training. megatron_ms/examples/train_rl.sh runs all steps.
 """
 
@@ -43,7 +44,7 @@ def main() -> None:
 
 
 def prepare(folder: Path, steps: int) -> None:
-    """Writes model/, prompts.jsonl, validation.json, and MindSpeed-RL's three files of configuration."""
+    """Writes model/, prompts.jsonl, pairs.jsonl, validation.json, and MindSpeed-RL's files of configuration."""
     import torch
     import transformers
 
@@ -54,6 +55,12 @@ def prepare(folder: Path, steps: int) -> None:
     (folder / "validation.json").write_text(json.dumps(sums[:HELD]))
     rows = [json.dumps({"prompt": f"{a}+{b}=", "answer": str(a + b)}) for a, b in sums[HELD:]]
     (folder / "prompts.jsonl").write_text("\n".join(rows) + "\n")
+    carried = [(a, b) for a, b in sums[HELD:] if a % 10 + b % 10 >= 10]
+    rows = [
+        json.dumps({"prompt": f"{a}+{b}=", "chosen": _boxed(a + b), "rejected": _boxed(a + b - 10)})
+        for a, b in carried
+    ]
+    (folder / "pairs.jsonl").write_text("\n".join(rows) + "\n")
     tokenizer().save_pretrained(folder / "model")
     torch.manual_seed(0)
     configuration = transformers.Qwen2Config(
@@ -66,6 +73,10 @@ def prepare(folder: Path, steps: int) -> None:
     _teach(model, sums[HELD:], steps)
     model.save_pretrained(folder / "model")
     _write_configuration(folder)
+
+
+def _boxed(number: int) -> str:
+    return f"{BOX}{number}}}{END}"
 
 
 def _teach(model: Any, sums: list[tuple[int, int]], steps: int) -> None:
@@ -136,31 +147,47 @@ def measure(folder: Path, place: Path) -> float:
 
 
 def _write_configuration(folder: Path) -> None:
-    """MindSpeed-RL's files: the data set, the environment of its processes, and GRPO."""
+    """MindSpeed-RL's files: the data sets, the environment of its processes, and each program's configuration."""
     home = os.environ.get("MINDSPEED_RL")
     if not home:
         raise SystemExit("MINDSPEED_RL is not set: source the env.sh that auto_convert.sh rl has written")
     template = {"prompt_type": "empty", "prompt_type_path": f"{home}/configs/model/templates.json"}
-    model = str(folder / "model")
-    _json(
-        folder / "addition_data.yaml",
-        {
-            "input": str(folder / "prompts.jsonl"),
-            "tokenizer_name_or_path": model,
-            "output_prefix": str(folder / "data" / "sums"),
-            "handler_name": "R1AlpacaStyleInstructionHandler",
-            "tokenizer_type": "HuggingFaceTokenizer",
-            "workers": 1,
-            "log_interval": 10000,
-            "dataset_additional_keys": ["labels"],
-            "map_keys": {"prompt": "prompt", "query": "", "response": "answer", "system": ""},
-            **template,
-        },
-    )
+    _write_data(folder, template)
     _json(
         folder / "runtime_env.yaml",
         {"env_vars": {"TOKENIZERS_PARALLELISM": "true", "VLLM_DP_SIZE": "1", "VLLM_USE_V1": "1"}},
     )
+    grpo = _grpo(folder, template)
+    for name, content in (("grpo", grpo), ("ppo", _ppo(grpo)), ("dapo", _dapo(grpo)), ("dpo", _dpo(grpo))):
+        _json(folder / f"{name}_addition.yaml", content)
+
+
+def _write_data(folder: Path, template: dict[str, str]) -> None:
+    """What preprocess_data.py reads: questions with their answers, and for DPO questions with a right and a wrong answer."""
+    common = {
+        "tokenizer_name_or_path": str(folder / "model"), "tokenizer_type": "HuggingFaceTokenizer", "workers": 1,
+        "log_interval": 10000, **template,
+    }  # fmt: skip
+    questions = {
+        "input": str(folder / "prompts.jsonl"),
+        "output_prefix": str(folder / "data" / "sums"),
+        "handler_name": "R1AlpacaStyleInstructionHandler",
+        "dataset_additional_keys": ["labels"],
+        "map_keys": {"prompt": "prompt", "query": "", "response": "answer", "system": ""},
+    }
+    pairs = {
+        "input": str(folder / "pairs.jsonl"),
+        "output_prefix": str(folder / "data" / "pairs"),
+        "handler_name": "AlpacaStylePairwiseHandler",
+        "map_keys": {"prompt": "prompt", "query": "", "system": ""},
+    }
+    _json(folder / "addition_data.yaml", common | questions)
+    _json(folder / "pairs_data.yaml", common | pairs)
+
+
+def _grpo(folder: Path, template: dict[str, str]) -> dict[str, Any]:
+    """The configuration of train_grpo.py."""
+    model = str(folder / "model")
     actor = {
         "model": "addition", "micro_batch_size": 64, "tensor_model_parallel_size": 2, "pipeline_model_parallel_size": 1,
         "lr": 3e-4, "lr_decay_style": "constant", "min_lr": 0, "weight_decay": 0.0, "lr_warmup_fraction": 0.1,
@@ -203,17 +230,65 @@ def _write_configuration(folder: Path) -> None:
             "detokenize": False,
         },
     }  # fmt: skip
-    _json(
-        folder / "grpo_addition.yaml",
-        {
-            "hydra": {"run": {"dir": str(folder / "hydra")}},
-            "model": {"addition": geometry},
-            "megatron_training": training,
-            "actor_config": actor,
-            "rl_config": learning,
-            "generate_config": rollout,
-        },
-    )
+    return {
+        "hydra": {"run": {"dir": str(folder / "hydra")}},
+        "model": {"addition": geometry},
+        "megatron_training": training,
+        "actor_config": actor,
+        "rl_config": learning,
+        "generate_config": rollout,
+    }
+
+
+def _ppo(grpo: dict[str, Any]) -> dict[str, Any]:
+    """The configuration of train_ppo.py: advantages come from a value network, which begins with random weights.
+
+    The order is guaranteed, as in MindSpeed-RL's own configuration, because train_ppo.py makes a transfer dock that does not
+    choose samples by itself (its GBS_train is 0): a worker that asks for any eight of them would wait forever.
+    """
+    critic = {name: value for name, value in grpo["actor_config"].items() if name != "load"}
+    critic |= {"lr": 1e-3, "save": f"{critic['save']}_critic"}
+    learning = {
+        "adv_estimator": "gae", "lam": 1.0, "kl_penalty": "kl", "use_kl_in_reward": False, "cliprange_value": 0.5,
+        "critic_resource": {"num_npus": 2}, "num_cpus_for_placement_group": 2, "guarantee_order": True,
+    }  # fmt: skip
+    return grpo | {
+        "megatron_training": grpo["megatron_training"] | {"stage": "ray_ppo", "save_interval": 80},
+        "critic_config": critic,
+        "rl_config": grpo["rl_config"] | learning,
+    }
+
+
+def _dapo(grpo: dict[str, Any]) -> dict[str, Any]:
+    """The configuration of train_dapo.py: the mean over tokens, a higher upper limit, and groups of equal rewards are dropped.
+
+    An answer may be two tokens longer than a right one. Its last token costs a reward of 1.
+    """
+    longest = ANSWER + 2
+    learning = {
+        "token_level_loss": True, "clip_higher_enable": True, "clip_ratio_low": 0.2, "clip_ratio_high": 0.28,
+        "overlong_buffer_enable": True, "rollout_max_tokens": longest, "overlong_buffer": 1,
+        "overlong_buffer_penalty_factor": 1.0, "filter_groups_enable": True, "filter_groups_metric": "math_17k_acc",
+        "filter_groups_max_batches": 10, "filter_groups_train_batch_size": 16,
+    }  # fmt: skip
+    sampling = grpo["generate_config"]["sampling_config"] | {"max_tokens": longest}
+    return grpo | {
+        "megatron_training": grpo["megatron_training"] | {"stage": "ray_dapo"},
+        "rl_config": grpo["rl_config"] | learning,
+        "generate_config": grpo["generate_config"] | {"sampling_config": sampling},
+    }
+
+
+def _dpo(grpo: dict[str, Any]) -> dict[str, Any]:
+    """The configuration of train_dpo.py, which needs neither Ray nor an engine: the answers are there already."""
+    actor = grpo["actor_config"]
+    training = grpo["megatron_training"] | actor
+    training |= {
+        "stage": "dpo", "is_pairwise_dataset": True, "dpo_loss_type": "sigmoid", "attention_mask_type": "general",
+        "dataset_additional_keys": [], "micro_batch_size": 8, "data_path": training["data_path"].replace("sums", "pairs"),
+        "ref_model": actor["load"], "refer_model_iter": 1, "log_interval": 1, "eval_interval": 100000, "eval_iters": 0,
+    }  # fmt: skip
+    return {"hydra": grpo["hydra"], "model": grpo["model"], "megatron_training": training}
 
 
 def _json(file: Path, content: dict[str, Any]) -> None:

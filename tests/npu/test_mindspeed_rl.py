@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MATHEMATICS = Path(__file__).parent / "jobs" / "rl_mathematics.py"
 RESHARDING = Path(__file__).parent / "jobs" / "rl_resharding.py"
 TASK = ROOT / "megatron_ms" / "examples" / "rl_addition.py"
+SCRIPT = ROOT / "megatron_ms" / "examples" / "train_rl.sh"
 NEAR, FAR = 1e-4, 0.5  # a log-probability of the same weights, and of others
 
 
@@ -116,6 +117,22 @@ def test_mathematics_by_hand(shell, tmp_path) -> None:
     holds("gae", [(one - centre) / spread for one in advantages])
 
 
+def _flat(values: object) -> list[float]:
+    return [one for part in values for one in _flat(part)] if isinstance(values, list) else [values]
+
+
+def test_the_course_has_the_numbers_of_these_functions(shell) -> None:
+    """What chapter 4 compares with is what MindSpeed-RL's functions say."""
+    recorder = ROOT / "course/answers/rl.py"
+    code = f"import json, runpy; print(json.dumps(runpy.run_path({str(recorder)!r})['example']()))"
+    done = subprocess.run(shell("python", "-c", code), capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    recorded = json.loads((ROOT / "course/answers/mindspeed_rl.json").read_text())["example"]
+    assert found.keys() == recorded.keys()
+    for name, values in found.items():
+        assert _flat(values) == pytest.approx(_flat(recorded[name]), abs=1e-6), name
+
+
 def _shared_memory() -> set[str]:
     return set(os.listdir("/dev/shm"))
 
@@ -160,3 +177,63 @@ def _wait_for(file: Path, pattern: str, child: subprocess.Popen, seconds: float)
             return text
         time.sleep(0.5)
     raise AssertionError(f"{pattern!r} was not printed:\n{file.read_text(errors='replace')[-4000:]}")
+
+
+@pytest.fixture(scope="module")
+def example(shell, tmp_path_factory):
+    """A function: train_rl.sh with an algorithm for two iterations. Returns its log, and the shares of right sums.
+
+    The model has learned from the teacher for 400 steps, so that some answers of a group are right and others wrong.
+    """
+    folder = tmp_path_factory.mktemp("example")
+
+    def run(algorithm: str) -> tuple[str, dict]:
+        (folder / "result.json").unlink(missing_ok=True)
+        words = [
+            "bash",
+            SCRIPT,
+            folder,
+            "megatron_training.train_iters=2",
+            "megatron_training.save_interval=2",
+        ]
+        variables = {"RL_ALGORITHM": algorithm, "RL_TEACHER_STEPS": "400"}
+        subprocess.run(shell(*words), env=os.environ | variables, check=True, timeout=900)
+        return (folder / "log.txt").read_text(), json.loads((folder / "result.json").read_text())
+
+    return run
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("algorithm", "metrics"),
+    [
+        ("ppo", ("critic/score/mean", "actor/pg_loss", "critic/vf_loss")),
+        ("dapo", ("dapo/score/mean", "actor/pg_loss", "train/num_gen_batches")),
+    ],
+)
+def test_other_algorithms_with_ray(algorithm, metrics, example) -> None:
+    """train_ppo.py and train_dapo.py, unmodified, train for two iterations, and the numbers that they print are finite."""
+    log, shares = example(algorithm)
+    for iteration in (1, 2):
+        (line,) = re.findall(rf"iteration: {iteration} / 2 \| (.*)", log)
+        told = dict(part.strip().split(" : ") for part in line.split("|") if " : " in part)
+        assert all(math.isfinite(float(told[name])) for name in metrics), line
+    assert 0 < shares["before"]["right"] < 1 and 0 < shares["after"]["right"] < 1
+
+
+@pytest.mark.slow
+def test_dpo_begins_at_log_2(example) -> None:
+    """train_dpo.py, unmodified, on two ranks: the policy begins as its reference, so the first loss is ln 2 (in bfloat16)."""
+    log, shares = example("dpo")
+    losses = [float(value) for value in re.findall(r"iteration +\d+/ +2 \|.*? lm loss: (\S+) \|", log)]
+    assert len(losses) == 2 and losses[0] == pytest.approx(math.log(2), rel=2**-8)
+    assert 0 < shares["after"]["right"] < 1 and shares["after"] != shares["before"]
+
+
+def test_an_unknown_algorithm_is_named(tmp_path) -> None:
+    variables = {"RL_ALGORITHM": "a2c", "MINDSPEED_RL": str(tmp_path)}
+    words = ["bash", str(SCRIPT), str(tmp_path / "made")]
+    done = subprocess.run(words, env=os.environ | variables, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "RL_ALGORITHM is a2c, and must be grpo, ppo, dapo or dpo\n"
+    assert not (tmp_path / "made").exists()
