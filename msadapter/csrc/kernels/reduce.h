@@ -51,15 +51,38 @@ struct step_type<V, std::enable_if_t<std::is_integral_v<std::decay_t<decltype(st
 template <class V>
 using step_t = typename step_type<V>::type;
 
-// a = step(a, b), for numbers and for vectors of numbers.
-struct SumStep {
+// a = step(a, b), for numbers and for vectors of numbers. An element x of the operand is joined as b = step.of(x), and
+// the result of other elements as it is.
+struct PlainStep {
+  template <class V>
+  MSA_INLINE const V &of(const V &b) const {
+    return b;
+  }
+};
+struct SumStep : PlainStep {
   static constexpr int start = 0;
   template <class V>
   MSA_INLINE void operator()(V &a, const V &b) const {
     a = (V)((step_t<V>)a + (step_t<V>)b);
   }
 };
-struct ProdStep {
+// A sum in which NaN counts as 0. The sum itself may be NaN, of infinities.
+struct NumberSumStep : SumStep {
+  template <class V>
+  MSA_INLINE V of(const V &b) const {
+    if constexpr (is_complex_v<V>)
+      return std::isnan(b.real()) || std::isnan(b.imag()) ? V(0) : b;
+    else
+      return b == b ? b : V{};
+  }
+};
+struct SquareSumStep : SumStep {
+  template <class V>
+  MSA_INLINE V of(const V &b) const {
+    return b * b;
+  }
+};
+struct ProdStep : PlainStep {
   static constexpr int start = 1;
   template <class V>
   MSA_INLINE void operator()(V &a, const V &b) const {
@@ -67,13 +90,13 @@ struct ProdStep {
   }
 };
 // The result is NaN if any element is.
-struct MaxStep {
+struct MaxStep : PlainStep {
   template <class V>
   MSA_INLINE void operator()(V &a, const V &b) const {
     a = ((b > a) | (b != b)) ? b : a;
   }
 };
-struct MinStep {
+struct MinStep : PlainStep {
   template <class V>
   MSA_INLINE void operator()(V &a, const V &b) const {
     a = ((b < a) | (b != b)) ? b : a;
@@ -123,5 +146,36 @@ void load_run(Acc *__restrict dst, const char *src, int64_t step, int64_t n) {
 // the type Acc.
 template <class Acc, class Step>
 void reduce_core(const Tensor &in, const std::vector<bool> &mask, wide_t<Acc> *out, Acc identity, Load<Acc> load);
+
+// Rows with fewer elements than this are reduced many at a time, because a row alone does not fill the vectors of the
+// processor.
+constexpr int64_t kShortRow = 32;
+constexpr int64_t kShortRows = 64;  // how many of them are reduced together, at least
+
+// Whether the reduced elements are short rows that follow one another, such as those of an (N, 3) matrix. There are at
+// least kShortRows of them.
+bool has_short_rows(const Tensor &in, const std::vector<bool> &mask);
+// Reduces such rows. The result of so few elements has the type Acc and not Wide, which would give the same numbers.
+template <class Acc, class Step>
+void reduce_short(const Tensor &in, const std::vector<bool> &mask, Acc *out, Acc identity, Load<Acc> load);
+
+// Reduces x to o, which has the kept dims in their order. finish(numbers) changes the results, in Acc or in Wide,
+// before they are converted to the type of o.
+template <class Acc, class Step, class F>
+void reduce_into(Call &c, const Tensor &x, const Tensor &o, const std::vector<bool> &mask, Acc identity, Load<Acc> load,
+                 F finish) {
+  auto run = [&](auto zero, auto reduce) {
+    using W = decltype(zero);
+    const bool direct = o.dtype == dtype_of<W>::value;
+    W *w = direct ? o.ptr<W>() : c.scratch_of<W>(std::max<int64_t>(o.numel, 1));
+    reduce(x, mask, w, identity, load);
+    if (shape_only()) return;
+    finish(w);
+    if (!direct) copy_into(o, contiguous_tensor(w, dtype_of<W>::value, o.shape()));
+  };
+  if constexpr (std::is_same_v<Acc, float>)
+    if (has_short_rows(x, mask)) return run(Acc(), reduce_short<Acc, Step>);
+  run(wide_t<Acc>(), reduce_core<Acc, Step>);
+}
 
 }  // namespace msa

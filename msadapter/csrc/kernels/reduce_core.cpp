@@ -41,13 +41,16 @@ Acc fold_contiguous(const Acc *p, int64_t n, Acc identity) {
       const Loose *v = reinterpret_cast<const Loose *>(p);
       Vector acc[kVectors];
 #pragma GCC unroll 8
-      for (int k = 0; k < kVectors; ++k) acc[k] = v[k];
+      for (int k = 0; k < kVectors; ++k) {
+        const Vector b = v[k];
+        acc[k] = step.of(b);
+      }
       for (i = kStep; i + kStep <= n; i += kStep) {
         v += kVectors;
 #pragma GCC unroll 8
         for (int k = 0; k < kVectors; ++k) {
           const Vector b = v[k];
-          step(acc[k], b);
+          step(acc[k], step.of(b));
         }
       }
       for (int w = kVectors / 2; w > 0; w /= 2)
@@ -59,7 +62,7 @@ Acc fold_contiguous(const Acc *p, int64_t n, Acc identity) {
       std::memcpy(&a, lane, sizeof a);
     }
   }
-  for (; i < n; ++i) step(a, p[i]);
+  for (; i < n; ++i) step(a, step.of(p[i]));
   return a;
 }
 
@@ -192,8 +195,8 @@ template <class Acc, class Step>
 void fold_rows(Acc *__restrict acc, const Acc *a, const Acc *b, const Acc *c, const Acc *d, int64_t w) {
   const Step step;
   for (int64_t j = 0; j < w; ++j) {
-    Acc x = a[j], y = c[j];
-    step(x, b[j]), step(y, d[j]), step(x, y), step(acc[j], x);
+    Acc x = step.of(a[j]), y = step.of(c[j]);
+    step(x, step.of(b[j])), step(y, step.of(d[j])), step(x, y), step(acc[j], x);
   }
 }
 
@@ -233,7 +236,7 @@ void fold_columns(const ReducePlan &p, const char *base, int64_t w, int64_t b, i
         row = buffer;
       }
 #pragma GCC ivdep
-      for (int64_t j = 0; j < w; ++j) step(acc[j], row[j]);
+      for (int64_t j = 0; j < w; ++j) step(acc[j], step.of(row[j]));
       if (++rows >= 64) flush();
     }
   });
@@ -276,7 +279,71 @@ void reduce_outer(const ReducePlan &p, const char *in, wide_t<Acc> *out, Acc ide
   }
 }
 
+// total[r] for rows of N elements that follow one another, or of `length` elements if N is 0.
+template <class Acc, class Step, int N>
+void fold_short_rows(const Acc *a, int64_t length, int64_t rows, Acc identity, Acc *__restrict total) {
+  const Step step;
+  const int64_t n = N ? N : length;
+  if constexpr (N == 0 && (std::is_same_v<Step, MaxStep> || std::is_same_v<Step, MinStep>)) {
+    // side by side, because a branch on an element could not be predicted
+    std::fill_n(total, rows, identity);
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t r = 0; r < rows; ++r) step(total[r], step.of(a[r * n + i]));
+    return;
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    Acc x = identity;
+    for (int64_t i = 0; i < n; ++i) step(x, step.of(a[r * n + i]));
+    total[r] = x;
+  }
+}
+
+// For reductions of short rows that follow one another. Their elements are converted together.
+template <class Acc, class Step, class Out>
+void reduce_rows(const ReducePlan &p, const char *in, Out *out, Acc identity, Load<Acc> load) {
+  constexpr int64_t kRows = 256, kElements = 2048;
+  const int64_t n = p.rsize[0], rows = p.ksize[0], most = std::min(kRows, kElements / n);
+  const int64_t tiles = (rows + most - 1) / most;
+  const auto fold = n == 2   ? fold_short_rows<Acc, Step, 2>
+                    : n == 3 ? fold_short_rows<Acc, Step, 3>
+                    : n == 4 ? fold_short_rows<Acc, Step, 4>
+                             : fold_short_rows<Acc, Step, 0>;
+  parallel_for(p.outputs / rows * tiles, std::max<int64_t>(1, kPiece / (most * n)), [&](int64_t begin, int64_t end) {
+    Acc buffer[kElements], total[kRows];
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t first = t % tiles * most, m = std::min(most, rows - first);
+      int64_t at, to;
+      kept_offsets(p, t / tiles, 1, &at, &to);
+      const char *q = in + at + first * p.kin[0];
+      const Acc *a = reinterpret_cast<const Acc *>(q);
+      if (load) {
+        load(buffer, q, p.rin[0], m * n);
+        a = buffer;
+      }
+      fold(a, n, m, identity, total);
+      for (int64_t r = 0; r < m; ++r) out[to + (first + r) * p.kout[0]] = static_cast<Out>(total[r]);
+    }
+  });
+}
+
+bool short_rows(const ReducePlan &p, int64_t item) {
+  return p.nreduced == 1 && p.rsize[0] > 1 && p.rsize[0] < kShortRow && p.ksize[0] >= kShortRows && p.rin[0] == item &&
+         p.kin[0] == p.rsize[0] * item;
+}
+
 }  // namespace
+
+bool has_short_rows(const Tensor &in, const std::vector<bool> &mask) {
+  // most calls have longer rows, and need no plan to find out
+  const int64_t n = reduced_count(in, mask);
+  return n > 1 && n < kShortRow && in.numel >= n * kShortRows &&
+         short_rows(plan_reduction(in, mask), item_size(in.dtype));
+}
+
+template <class Acc, class Step>
+void reduce_short(const Tensor &in, const std::vector<bool> &mask, Acc *out, Acc identity, Load<Acc> load) {
+  reduce_rows<Acc, Step>(plan_reduction(in, mask), static_cast<const char *>(in.data), out, identity, load);
+}
 
 template <class Acc, class Step>
 void reduce_core(const Tensor &in, const std::vector<bool> &mask, wide_t<Acc> *out, Acc identity, Load<Acc> load) {
@@ -286,6 +353,8 @@ void reduce_core(const Tensor &in, const std::vector<bool> &mask, wide_t<Acc> *o
     for (int64_t i = 0; i < p.outputs; ++i) out[i] = static_cast<wide_t<Acc>>(identity);
     return;
   }
+  if (short_rows(p, item_size(in.dtype)))
+    return reduce_rows<Acc, Step>(p, static_cast<const char *>(in.data), out, identity, load);
   const bool columns = p.ksize[0] >= 4 && std::abs(p.kin[0]) < std::abs(p.rin[0]) && p.reduced > 1;
   (columns ? reduce_outer<Acc, Step> : reduce_inner<Acc, Step>)(p, static_cast<const char *>(in.data), out, identity,
                                                                 load);
@@ -293,19 +362,28 @@ void reduce_core(const Tensor &in, const std::vector<bool> &mask, wide_t<Acc> *o
 
 #define MSA_CORE(A, S) \
   template void reduce_core<A, S>(const Tensor &, const std::vector<bool> &, wide_t<A> *, A, Load<A>);
-MSA_CORE(float, SumStep)
+#define MSA_FLOAT_CORE(S) \
+  MSA_CORE(float, S)      \
+  template void reduce_short<float, S>(const Tensor &, const std::vector<bool> &, float *, float, Load<float>);
+MSA_FLOAT_CORE(SumStep)
 MSA_CORE(double, SumStep)
 MSA_CORE(int64_t, SumStep)
 MSA_CORE(c64, SumStep)
 MSA_CORE(c128, SumStep)
-MSA_CORE(float, ProdStep)
+MSA_FLOAT_CORE(NumberSumStep)
+MSA_CORE(double, NumberSumStep)
+MSA_CORE(int64_t, NumberSumStep)
+MSA_CORE(c128, NumberSumStep)
+MSA_FLOAT_CORE(SquareSumStep)
+MSA_CORE(double, SquareSumStep)
+MSA_FLOAT_CORE(ProdStep)
 MSA_CORE(double, ProdStep)
 MSA_CORE(int64_t, ProdStep)
 MSA_CORE(c128, ProdStep)
-MSA_CORE(float, MaxStep)
+MSA_FLOAT_CORE(MaxStep)
 MSA_CORE(double, MaxStep)
 MSA_CORE(int64_t, MaxStep)
-MSA_CORE(float, MinStep)
+MSA_FLOAT_CORE(MinStep)
 MSA_CORE(double, MinStep)
 MSA_CORE(int64_t, MinStep)
 

@@ -17,14 +17,10 @@ void check_not_empty(const char *op, const Tensor &x, const std::vector<bool> &m
 template <class Acc, class Step>
 void extreme_into(Call &c, const Tensor &x, const Tensor &o, const std::vector<bool> &mask, Load<Acc> load,
                   bool largest) {
-  using Wide = wide_t<Acc>;
   using L = std::numeric_limits<Acc>;
   const Acc low = L::has_infinity ? static_cast<Acc>(-L::infinity()) : L::lowest(),
             high = L::has_infinity ? L::infinity() : L::max();
-  const bool direct = o.dtype == dtype_of<Wide>::value;
-  Wide *w = direct ? o.ptr<Wide>() : c.scratch_of<Wide>(std::max<int64_t>(o.numel, 1));
-  reduce_core<Acc, Step>(x, mask, w, largest ? low : high, load);
-  if (!direct) copy_into(o, contiguous_tensor(w, dtype_of<Wide>::value, o.shape()));
+  reduce_into<Acc, Step>(c, x, o, mask, largest ? low : high, load, [](auto *) {});
 }
 
 template <class Step>
@@ -98,16 +94,37 @@ int64_t arg_row(const T *p, int64_t n) {
   return first_where(p, n, [top](T v) { return C(v) == top; });
 }
 
+// The same for `rows` rows of fewer than kShortRow elements, which follow one another. A vector has elements of
+// different rows.
+template <class T, bool kMax>
+void arg_short_rows(const T *p, int64_t n, int64_t rows, int64_t *index) {
+  using C = compute_t<T>;
+  using Place = std::conditional_t<sizeof(C) == 8, int64_t, std::conditional_t<sizeof(C) == 4, int32_t, int8_t>>;
+  C top[kShortRows];
+  Place at[kShortRows] = {};
+  for (int64_t r = 0; r < rows; ++r) top[r] = element<T>(p + r * n);
+  for (int64_t i = 1; i < n; ++i)
+    for (int64_t r = 0; r < rows; ++r) {
+      const C v = element<T>(p + r * n + i);
+      const bool take = ((kMax ? v > top[r] : v < top[r]) | (v != v)) & (top[r] == top[r]);
+      top[r] = take ? v : top[r];
+      at[r] = take ? static_cast<Place>(i) : at[r];
+    }
+  for (int64_t r = 0; r < rows; ++r) index[r] = at[r];
+}
+
 template <bool kMax>
 void arg_rows(const Tensor &rows, int64_t n, int64_t *index, void *values) {
   const int64_t count = n ? rows.numel / n : 0;
   MSA_SWITCH_REAL_BOOL(rows.dtype, kMax ? "max" : "min", ({
                          parallel_for(count, std::max<int64_t>(1, kGrain / n), [&](int64_t b, int64_t e) {
-                           for (int64_t r = b; r < e; ++r) {
-                             const T *p = rows.ptr<T>() + r * n;
-                             index[r] = arg_row<T, kMax>(p, n);
-                             if (values) static_cast<T *>(values)[r] = p[index[r]];
-                           }
+                           const T *p = rows.ptr<T>();
+                           if (n < kShortRow)
+                             for (int64_t r = b; r < e; r += kShortRows)
+                               arg_short_rows<T, kMax>(p + r * n, n, std::min(kShortRows, e - r), index + r);
+                           else
+                             for (int64_t r = b; r < e; ++r) index[r] = arg_row<T, kMax>(p + r * n, n);
+                           for (int64_t r = b; values && r < e; ++r) static_cast<T *>(values)[r] = p[r * n + index[r]];
                          });
                        }));
 }

@@ -45,6 +45,30 @@ Moments moments_of(const T *p, int64_t n) {
   return m;
 }
 
+// The means of `rows` rows of fewer than kShortRow elements, which follow one another, and the sums of the squared
+// distances from them, computed as moments_of() does. A vector has elements of different rows.
+template <class T>
+void short_moments(const T *p, int64_t n, int64_t rows, double *mean, double *squares) {
+  T centre[kShortRows];
+  const double count = static_cast<double>(n);
+  for (int64_t r = 0; r < rows; ++r) mean[r] = squares[r] = 0;
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t r = 0; r < rows; ++r) mean[r] += p[r * n + i];
+  for (int64_t r = 0; r < rows; ++r) {
+    mean[r] /= count;
+    centre[r] = static_cast<T>(mean[r]);
+  }
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t r = 0; r < rows; ++r) {
+      const T distance = p[r * n + i] - centre[r];
+      squares[r] += static_cast<double>(distance) * distance;
+    }
+  for (int64_t r = 0; r < rows; ++r) {
+    const double off = mean[r] - static_cast<double>(centre[r]), rest = squares[r] - off * off * count;
+    squares[r] = rest < 0 ? 0 : rest;
+  }
+}
+
 void moments(Call &c, bool root, bool with_mean) {  // input, dim, correction, keepdim
   const Tensor &x = c.in(0);
   if (!is_floating(x.dtype)) fail("std and var only support floating point and complex dtypes");
@@ -61,12 +85,26 @@ void moments(Call &c, bool root, bool with_mean) {  // input, dim, correction, k
     T *v = direct ? o.ptr<T>() : c.scratch_of<T>(o.numel + 1),
       *a = with_mean ? (direct ? mean.ptr<T>() : c.scratch_of<T>(o.numel + 1)) : nullptr;
     parallel_for(o.numel, std::max<int64_t>(1, kGrain / std::max<int64_t>(n, 1)), [&](int64_t b, int64_t e) {
-      for (int64_t r = b; r < e; ++r) {
-        const Moments m = moments_of(rows.ptr<T>() + r * n, n);
-        const double free = std::max(static_cast<double>(n) - correction, 0.0);
-        const double var = n == 0 ? std::numeric_limits<double>::quiet_NaN() : m.m2 / free;
-        v[r] = static_cast<T>(root ? std::sqrt(var) : var);
-        if (a) a[r] = static_cast<T>(n == 0 ? std::numeric_limits<double>::quiet_NaN() : m.mean);
+      double average[kShortRows], squares[kShortRows];
+      const double free = std::max(static_cast<double>(n) - correction, 0.0);
+      const T *p = rows.ptr<T>();
+      for (int64_t first = b; first < e; first += kShortRows) {
+        const int64_t count = std::min(kShortRows, e - first);
+        if (n == 0) {
+          std::fill_n(average, count, std::numeric_limits<double>::quiet_NaN());
+          std::fill_n(squares, count, std::numeric_limits<double>::quiet_NaN());
+        } else if (n < kShortRow) {
+          short_moments(p + first * n, n, count, average, squares);
+        } else {
+          for (int64_t r = 0; r < count; ++r) {
+            const Moments m = moments_of(p + (first + r) * n, n);
+            average[r] = m.mean;
+            squares[r] = m.m2;
+          }
+        }
+        for (int64_t r = 0; r < count; ++r) squares[r] /= free;
+        for (int64_t r = 0; r < count; ++r) v[first + r] = static_cast<T>(root ? vec::sqrt(squares[r]) : squares[r]);
+        for (int64_t r = 0; a && r < count; ++r) a[first + r] = static_cast<T>(average[r]);
       }
     });
     if (!direct) {
@@ -86,13 +124,6 @@ MSA_KERNEL(StdMean) { moments(c, true, true); }
 
 // ---- norms
 template <class A>
-struct Square {
-  template <class T>
-  MSA_INLINE A operator()(T v) const {
-    return A(v) * A(v);
-  }
-};
-template <class A>
 struct Size {
   template <class T>
   MSA_INLINE A operator()(T v) const {
@@ -107,19 +138,32 @@ struct Count {
   }
 };
 
+// Whether the elements are raised to the power `ord`, and the sum to 1 / ord, without a shorter way.
+bool is_power(double ord) { return ord != 0 && ord != 1 && ord != 2 && std::isfinite(ord); }
+
 template <class A, class In>
-void norm_of(const Tensor &x, const std::vector<bool> &mask, double ord, wide_t<A> *w) {
+void norm_into(Call &c, const Tensor &x, const Tensor &o, const std::vector<bool> &mask, double ord) {
+  constexpr Load<A> plain = std::is_same_v<A, In> ? nullptr : load_run<In, A, ConvertTo<A>>;
   const A inf = std::numeric_limits<A>::infinity();
+  auto finish = [&](auto *w) {
+    using W = std::decay_t<decltype(*w)>;
+    if (ord == 2)
+      for (int64_t i = 0; i < o.numel; ++i) w[i] = vec::sqrt(w[i]);
+    else if (is_power(ord))
+      for (int64_t i = 0; i < o.numel; ++i) w[i] = static_cast<W>(std::pow(static_cast<double>(w[i]), 1 / ord));
+    if (std::isnan(ord) && x.numel > o.numel)  // fewer elements are their own norm, for every order
+      std::fill_n(w, o.numel, std::numeric_limits<W>::quiet_NaN());
+  };
   if (ord == 2)
-    reduce_core<A, SumStep>(x, mask, w, A(0), load_run<In, A, Square<A>>);
+    reduce_into<A, SquareSumStep>(c, x, o, mask, A(0), plain, finish);
   else if (ord == 0)
-    reduce_core<A, SumStep>(x, mask, w, A(0), load_run<In, A, Count<A>>);
+    reduce_into<A, SumStep>(c, x, o, mask, A(0), load_run<In, A, Count<A>>, finish);
   else if (ord == inf)
-    reduce_core<A, MaxStep>(x, mask, w, A(0), load_run<In, A, Size<A>>);
+    reduce_into<A, MaxStep>(c, x, o, mask, A(0), load_run<In, A, Size<A>>, finish);
   else if (ord == -inf)
-    reduce_core<A, MinStep>(x, mask, w, inf, load_run<In, A, Size<A>>);
+    reduce_into<A, MinStep>(c, x, o, mask, inf, load_run<In, A, Size<A>>, finish);
   else
-    reduce_core<A, SumStep>(x, mask, w, A(0), load_run<In, A, Size<A>>);
+    reduce_into<A, SumStep>(c, x, o, mask, A(0), load_run<In, A, Size<A>>, finish);
 }
 
 MSA_KERNEL(LinalgVectorNorm) {  // x, ord, dim, keepdim, dtype
@@ -130,8 +174,7 @@ MSA_KERNEL(LinalgVectorNorm) {  // x, ord, dim, keepdim, dtype
   Tensor x = c.in(0).dtype == dt ? c.in(0) : c.cast(c.in(0), dt);
   const auto mask = reduce_mask(c, 2, x.ndim);
   Tensor o = c.out(0, dt, reduced_shape(x, mask, c.flag(3)));
-  const bool power = ord != 0 && ord != 1 && ord != 2 && std::isfinite(ord);
-  if (power) {  // the absolute values are raised to the power first
+  if (is_power(ord)) {  // the absolute values are raised to the power first
     const DType wide = dt == DType::F64 ? DType::F64 : DType::F32;
     Tensor p = contiguous_tensor(c.scratch(std::max<int64_t>(x.numel, 1) * item_size(wide)), wide, x.shape());
     copy_into(p, x);
@@ -141,17 +184,12 @@ MSA_KERNEL(LinalgVectorNorm) {  // x, ord, dim, keepdim, dtype
       map1<float, float>(p, p, [=](float v) { return std::pow(std::abs(v), static_cast<float>(ord)); });
     x = p;
   }
-  double *w = c.scratch_of<double>(std::max<int64_t>(o.numel, 1));
   switch (x.dtype) {
-    case DType::F64: norm_of<double, double>(x, mask, ord, w); break;
-    case DType::F32: norm_of<float, float>(x, mask, ord, w); break;
-    case DType::BF16: norm_of<float, BFloat16>(x, mask, ord, w); break;
-    default: norm_of<float, Half>(x, mask, ord, w);
+    case DType::F64: return norm_into<double, double>(c, x, o, mask, ord);
+    case DType::F32: return norm_into<float, float>(c, x, o, mask, ord);
+    case DType::BF16: return norm_into<float, BFloat16>(c, x, o, mask, ord);
+    default: norm_into<float, Half>(c, x, o, mask, ord);
   }
-  for (int64_t i = 0; i < o.numel; ++i) w[i] = ord == 2 ? std::sqrt(w[i]) : power ? std::pow(w[i], 1 / ord) : w[i];
-  if (std::isnan(ord) && x.numel > o.numel)  // fewer elements are their own norm, for every order
-    std::fill_n(w, o.numel, std::numeric_limits<double>::quiet_NaN());
-  copy_into(o, contiguous_tensor(w, DType::F64, o.shape()));
 }
 
 // ---- log of the sum of exponentials
@@ -173,6 +211,23 @@ T log_sum_exp(const T *p, int64_t n) {
   return static_cast<T>(static_cast<double>(top) + std::log(total));
 }
 
+// The same for `rows` rows of fewer than kShortRow elements, which follow one another. A vector has elements of
+// different rows.
+template <class T>
+void short_log_sum_exp(const T *p, int64_t n, int64_t rows, T *out) {
+  T top[kShortRows];
+  double total[kShortRows] = {};
+  std::fill_n(top, rows, -std::numeric_limits<T>::infinity());
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t r = 0; r < rows; ++r) MaxStep()(top[r], p[r * n + i]);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t r = 0; r < rows; ++r) total[r] += vec::exp(p[r * n + i] - top[r]);
+  for (int64_t r = 0; r < rows; ++r) {
+    const T sum = static_cast<T>(static_cast<double>(top[r]) + vec::log(total[r]));
+    out[r] = vec::abs(top[r]) == std::numeric_limits<T>::infinity() ? top[r] : sum;
+  }
+}
+
 MSA_KERNEL(LogSumExp) {  // input, dim, keepdim
   const Tensor &x = c.in(0);
   if (!is_floating(x.dtype)) unsupported("logsumexp", x.dtype);
@@ -185,7 +240,11 @@ MSA_KERNEL(LogSumExp) {  // input, dim, keepdim
     using T = decltype(tag);
     T *v = o.dtype == wide ? o.ptr<T>() : c.scratch_of<T>(o.numel + 1);
     parallel_for(o.numel, std::max<int64_t>(1, kGrain / 8 / std::max<int64_t>(n, 1)), [&](int64_t b, int64_t e) {
-      for (int64_t r = b; r < e; ++r) v[r] = log_sum_exp(rows.ptr<T>() + r * n, n);
+      const T *p = rows.ptr<T>();
+      if (n < kShortRow)
+        for (int64_t r = b; r < e; r += kShortRows) short_log_sum_exp(p + r * n, n, std::min(kShortRows, e - r), v + r);
+      else
+        for (int64_t r = b; r < e; ++r) v[r] = log_sum_exp(p + r * n, n);
     });
     if (o.dtype != wide) copy_into(o, contiguous_tensor(v, wide, o.shape()));
   };

@@ -12,17 +12,6 @@ DType sum_dtype(const Call &c, int operand, DType in) {
 }
 
 template <class A>
-struct SkipNan {
-  template <class T>
-  MSA_INLINE A operator()(T v) const {
-    const A a = convert<A>(v);
-    if constexpr (is_complex_v<A>)
-      return std::isnan(a.real()) || std::isnan(a.imag()) ? A(0) : a;
-    else
-      return a != a ? A(0) : a;
-  }
-};
-template <class A>
 struct Truth {
   template <class T>
   MSA_INLINE A operator()(T v) const {
@@ -34,18 +23,15 @@ struct Truth {
 template <class Acc, class Step>
 void fold_into(Call &c, const Tensor &x, const Tensor &o, const std::vector<bool> &mask, Load<Acc> load,
                double divide) {
-  using Wide = wide_t<Acc>;
-  const bool direct = o.dtype == dtype_of<Wide>::value;
-  Wide *w = direct ? o.ptr<Wide>() : c.scratch_of<Wide>(std::max<int64_t>(o.numel, 1));
-  reduce_core<Acc, Step>(x, mask, w, Acc(Step::start), load);
-  if (divide != 1)
-    for (int64_t i = 0; i < o.numel; ++i) w[i] = static_cast<Wide>(w[i] / static_cast<Wide>(divide));
-  if (!direct) copy_into(o, contiguous_tensor(w, dtype_of<Wide>::value, o.shape()));
+  reduce_into<Acc, Step>(c, x, o, mask, Acc(Step::start), load, [&](auto *w) {
+    using W = std::decay_t<decltype(*w)>;
+    if (divide != 1)
+      for (int64_t i = 0; i < o.numel; ++i) w[i] = static_cast<W>(w[i] / static_cast<W>(divide));
+  });
 }
 
-template <class Step, template <class> class F>
-void add_up(Call &c, const Tensor &in, DType dt, const std::vector<bool> &mask, bool keepdim, double divide,
-            bool plain) {
+template <class Step>
+void add_up(Call &c, const Tensor &in, DType dt, const std::vector<bool> &mask, bool keepdim, double divide) {
   using D = DType;
   if (only_stored(dt) || only_stored(in.dtype)) unsupported("sum_cpu", only_stored(dt) ? dt : in.dtype);
   Tensor o = c.out(0, dt, reduced_shape(in, mask, keepdim));
@@ -54,39 +40,40 @@ void add_up(Call &c, const Tensor &in, DType dt, const std::vector<bool> &mask, 
   const Tensor x = in.dtype == dt || widening ? in : c.cast(in, dt);
   if (x.dtype == D::C64) {
     if constexpr (std::is_same_v<Step, SumStep>)
-      if (plain) return fold_into<c64, Step>(c, x, o, mask, nullptr, divide);
-    return fold_into<c128, Step>(c, x, o, mask, load_run<c64, c128, F<c128>>, divide);
+      return fold_into<c64, Step>(c, x, o, mask, nullptr, divide);
+    else
+      return fold_into<c128, Step>(c, x, o, mask, load_run<c64, c128, ConvertTo<c128>>, divide);
   }
-  if (is_complex(dt))
-    return fold_into<c128, Step>(c, x, o, mask, plain ? nullptr : load_run<c128, c128, F<c128>>, divide);
+  if (is_complex(dt)) return fold_into<c128, Step>(c, x, o, mask, nullptr, divide);
   if (is_integral(dt)) {
-    if (x.dtype == D::Bool) return fold_into<int64_t, Step>(c, x, o, mask, load_run<bool, int64_t, F<int64_t>>, 1);
-    if (x.dtype == D::I32) return fold_into<int64_t, Step>(c, x, o, mask, load_run<int32_t, int64_t, F<int64_t>>, 1);
+    if (x.dtype == D::Bool)
+      return fold_into<int64_t, Step>(c, x, o, mask, load_run<bool, int64_t, ConvertTo<int64_t>>, 1);
+    if (x.dtype == D::I32)
+      return fold_into<int64_t, Step>(c, x, o, mask, load_run<int32_t, int64_t, ConvertTo<int64_t>>, 1);
     return fold_into<int64_t, Step>(c, x.dtype == D::I64 ? x : c.cast(x, D::I64), o, mask, nullptr, 1);
   }
-  if (x.dtype == D::F64)
-    return fold_into<double, Step>(c, x, o, mask, plain ? nullptr : load_run<double, double, F<double>>, divide);
-  if (x.dtype == D::F32)
-    return fold_into<float, Step>(c, x, o, mask, plain ? nullptr : load_run<float, float, F<float>>, divide);
-  fold_into<float, Step>(c, x, o, mask,
-                         x.dtype == D::BF16 ? load_run<BFloat16, float, F<float>> : load_run<Half, float, F<float>>,
-                         divide);
+  if (x.dtype == D::F64) return fold_into<double, Step>(c, x, o, mask, nullptr, divide);
+  if (x.dtype == D::F32) return fold_into<float, Step>(c, x, o, mask, nullptr, divide);
+  fold_into<float, Step>(
+      c, x, o, mask,
+      x.dtype == D::BF16 ? load_run<BFloat16, float, ConvertTo<float>> : load_run<Half, float, ConvertTo<float>>,
+      divide);
 }
 
 MSA_KERNEL(SumExt) {  // input, dim, keepdim, dtype
   const Tensor &x = c.in(0);
-  add_up<SumStep, ConvertTo>(c, x, sum_dtype(c, 3, x.dtype), reduce_mask(c, 1, x.ndim), c.flag(2), 1, true);
+  add_up<SumStep>(c, x, sum_dtype(c, 3, x.dtype), reduce_mask(c, 1, x.ndim), c.flag(2), 1);
 }
 
 MSA_KERNEL(ReduceSum) {  // x, axis, keep_dims, skip_mode
   const Tensor &x = c.in(0);
   if (c.has(3) && c.flag(3) && c.ints(1).empty()) return copy_into(c.out_like(0, x), x);
-  add_up<SumStep, ConvertTo>(c, x, x.dtype, reduce_mask(c, 1, x.ndim), c.flag(2), 1, true);
+  add_up<SumStep>(c, x, x.dtype, reduce_mask(c, 1, x.ndim), c.flag(2), 1);
 }
 
 MSA_KERNEL(Nansum) {  // input, dim, keepdim, dtype
   const Tensor &x = c.in(0);
-  add_up<SumStep, SkipNan>(c, x, sum_dtype(c, 3, x.dtype), reduce_mask(c, 1, x.ndim), c.flag(2), 1, false);
+  add_up<NumberSumStep>(c, x, sum_dtype(c, 3, x.dtype), reduce_mask(c, 1, x.ndim), c.flag(2), 1);
 }
 
 MSA_KERNEL(MeanExt) {  // input, dim, keepdim, dtype
@@ -96,7 +83,7 @@ MSA_KERNEL(MeanExt) {  // input, dim, keepdim, dtype
     fail("mean(): could not infer output dtype. ", c.has(3) ? "Optional" : "Input",
          " dtype must be either a floating point or complex dtype. Got: ", dtype_name(dt));
   const auto mask = reduce_mask(c, 1, x.ndim);
-  add_up<SumStep, ConvertTo>(c, x, dt, mask, c.flag(2), static_cast<double>(reduced_count(x, mask)), true);
+  add_up<SumStep>(c, x, dt, mask, c.flag(2), static_cast<double>(reduced_count(x, mask)));
 }
 
 // Products of 16-bit numbers are rounded after every factor, as in PyTorch.
@@ -121,7 +108,7 @@ MSA_KERNEL(ProdExt) {  // input, dim, keepdim, dtype
     if (x.dtype == DType::F16) return rounding_product<Half>(c, dims_mask(dims, x.ndim));
     if (x.dtype == DType::BF16) return rounding_product<BFloat16>(c, dims_mask(dims, x.ndim));
   }
-  add_up<ProdStep, ConvertTo>(c, x, sum_dtype(c, 3, x.dtype), dims_mask(dims, x.ndim), c.flag(2), 1, true);
+  add_up<ProdStep>(c, x, sum_dtype(c, 3, x.dtype), dims_mask(dims, x.ndim), c.flag(2), 1);
 }
 
 Load<int64_t> truth_load(DType d) {

@@ -29,6 +29,76 @@ void row(const T *x, T *y, int64_t n, compute_t<T> *buffer) {
   }
 }
 
+// ---- rows of fewer than kShortRow elements. kColumns of them are transposed, so that a vector has elements of
+// different rows, and computed as row() and row_grad() do it.
+constexpr int64_t kShortRow = 32;
+
+template <class T>
+void transpose_rows(const T *x, int64_t n, int64_t rows, compute_t<T> *tile) {
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t i = 0; i < n; ++i) tile[i * kColumns + r] = convert<compute_t<T>>(x[r * n + i]);
+}
+template <class T>
+void transpose_back(const compute_t<T> *tile, int64_t n, int64_t rows, T *y) {
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t i = 0; i < n; ++i) y[r * n + i] = convert<T>(tile[i * kColumns + r]);
+}
+
+template <bool Log, class T>
+void short_rows(const T *x, T *y, int64_t n, int64_t rows, compute_t<T> *tile) {
+  using C = compute_t<T>;
+  C top[kColumns], total[kColumns] = {};
+  transpose_rows(x, n, rows, tile);
+  std::fill(top, top + kColumns, -std::numeric_limits<C>::infinity());
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t r = 0; r < rows; ++r) {
+      const C v = tile[i * kColumns + r];
+      top[r] = v > top[r] ? v : top[r];
+    }
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t r = 0; r < rows; ++r) {
+      const C e = vec::exp(tile[i * kColumns + r] - top[r]);
+      total[r] += e;
+      if (!Log) tile[i * kColumns + r] = e;
+    }
+  if (Log) {
+    for (int64_t r = 0; r < rows; ++r) total[r] = convert<C>(convert<T>(total[r]));
+    for (int64_t r = 0; r < rows; ++r) total[r] = vec::log(total[r]);
+    for (int64_t r = 0; r < rows; ++r) total[r] = convert<C>(convert<T>(total[r]));
+  } else {
+    for (int64_t r = 0; r < rows; ++r) total[r] = C(1) / total[r];
+  }
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t r = 0; r < rows; ++r) {
+      C &v = tile[i * kColumns + r];
+      v = Log ? v - top[r] - total[r] : v * total[r];
+    }
+  transpose_back(tile, n, rows, y);
+}
+
+// `tile` has room for three times n * kColumns numbers.
+template <bool Log, class T>
+void short_rows_grad(const T *y, const T *g, T *dx, int64_t n, int64_t rows, compute_t<T> *tile) {
+  using C = compute_t<T>;
+  C *const results = tile, *const grads = tile + n * kColumns, *const sums = grads + n * kColumns;
+  transpose_rows(y, n, rows, results);
+  transpose_rows(g, n, rows, grads);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t at = i * kColumns + r;
+      sums[at] = Log ? grads[at] : grads[at] * results[at];
+    }
+  for (int64_t half = kShortRow / 2; half > 0; half /= 2)  // in the order of rows::sum()
+    for (int64_t i = 0; i < half && i + half < n; ++i)
+      for (int64_t r = 0; r < rows; ++r) sums[i * kColumns + r] += sums[(i + half) * kColumns + r];
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t at = i * kColumns + r;
+      results[at] = Log ? grads[at] - vec::exp(results[at]) * sums[r] : results[at] * (grads[at] - sums[r]);
+    }
+  transpose_back(results, n, rows, dx);
+}
+
 // Columns from `rounded` on round the exponentials to 16 bits. PyTorch's scalar loop, which handles these columns,
 // does so.
 template <bool Log, class T>
@@ -82,11 +152,19 @@ void column_block_grad(const T *y, const T *g, T *dx, int64_t n, int64_t step, i
     }
 }
 
-// Calls on_row(offset, buffer) for every row if the dim is the last one, and else on_columns(offset, width) for blocks
-// of neighbouring columns.
-template <class C, class R, class K>
-void walk(const rows::Split &s, R on_row, K on_columns) {
+// Calls on_columns(offset, width) for blocks of neighbouring columns if the dim is not the last one. If it is, calls
+// on_row(offset, buffer) for every row, or on_short(offset, rows, buffer) for several short ones.
+template <class C, class R, class S, class K>
+void walk(const rows::Split &s, R on_row, S on_short, K on_columns) {
   if (s.n == 0) return;
+  if (s.inner == 1 && s.n < kShortRow && s.outer >= kShortRow) {
+    parallel_for(s.outer, rows::grain_for(s.n), [&](int64_t begin, int64_t end) {
+      rows::Buffer<C> buffer(3 * s.n * kColumns);
+      for (int64_t i = begin; i < end; i += kColumns)
+        on_short(i * s.n, std::min<int64_t>(kColumns, end - i), buffer.get());
+    });
+    return;
+  }
   if (s.inner == 1) {
     parallel_for(s.outer, rows::grain_for(s.n), [&](int64_t begin, int64_t end) {
       rows::Buffer<C> buffer(s.n);
@@ -113,6 +191,9 @@ void forward(Call &c, int64_t dim, const char *name) {
                      T *to = o.ptr<T>();
                      walk<compute_t<T>>(
                          s, [&](int64_t at, compute_t<T> *buffer) { row<Log, T>(from + at, to + at, s.n, buffer); },
+                         [&](int64_t at, int64_t rows, compute_t<T> *buffer) {
+                           short_rows<Log, T>(from + at, to + at, s.n, rows, buffer);
+                         },
                          [&](int64_t at, int64_t width) {
                            const int64_t scalar = s.inner - s.inner % (kVectorBytes / 2);
                            column_block<Log, T>(from + at, to + at, s.n, s.inner, width, scalar - at % s.inner);
@@ -130,6 +211,9 @@ void backward(Call &c, const Tensor &result, const Tensor &grad, int64_t dim, co
                      T *to = o.ptr<T>();
                      walk<compute_t<T>>(
                          s, [&](int64_t at, compute_t<T> *) { row_grad<Log, T>(py + at, pg + at, to + at, s.n); },
+                         [&](int64_t at, int64_t rows, compute_t<T> *buffer) {
+                           short_rows_grad<Log, T>(py + at, pg + at, to + at, s.n, rows, buffer);
+                         },
                          [&](int64_t at, int64_t width) {
                            column_block_grad<Log, T>(py + at, pg + at, to + at, s.n, s.inner, width);
                          });
