@@ -303,3 +303,23 @@ def test_error_functions():
     torch.testing.assert_close(
         torch.erfinv(edges), torch.erfinv(edges.double()).float(), equal_nan=True, rtol=0, atol=0
     )
+
+
+def test_powers_of_float64_are_within_two_units():
+    random = np.random.default_rng(6)
+    x, y = drawn(np.float64), random.permutation(drawn(np.float64))
+    special = np.array(
+        [0.0, -0.0, 1, -1, 2, -2, 3, -3, 0.5, -0.5, np.inf, -np.inf, np.nan, 1e300, 5e-324, 2**53 - 1, 2**53]
+    )
+    # results in the whole range: the logarithm of the result is up to 745
+    base = np.exp(random.uniform(-700, 700, 100_000))
+    near_one = 1 + random.uniform(-1, 1, 100_000) * 2.0 ** random.integers(-50, -1, 100_000)
+    exponents = random.uniform(-745, 710, 200_000) / np.log(np.concatenate([base, near_one]))
+    x = np.concatenate([x, np.repeat(special, special.size), base, near_one])
+    y = np.concatenate([y, np.tile(special, special.size), exponents])
+    with np.errstate(all="ignore"):
+        exact = np.power(x.astype(np.longdouble), y.astype(np.longdouble))
+    result = torch.pow(torch.from_numpy(x), torch.from_numpy(y)).numpy()
+    assert_close(result, exact, [x, y], 1.5)
+    some = torch.from_numpy(x[:500])
+    np.testing.assert_array_equal(torch.float_power(some, 2.5).numpy(), torch.pow(some, 2.5).numpy())

@@ -18,7 +18,7 @@ template <class T>
 MSA_INLINE T power(T x, T y) {
   if constexpr (std::is_integral_v<T>)
     return int_power(x, y);
-  else if constexpr (std::is_same_v<T, float>)
+  else if constexpr (std::is_floating_point_v<T>)
     return vec::pow(x, y);
   else
     return std::pow(x, y);

@@ -273,13 +273,66 @@ MSA_INLINE float short_exp2(double x) {
   const double m = fma(p, r * r, r) + 1.;
   return static_cast<float>(m * power_of_two<double>(exponent_of(shifted)));
 }
+// |x|^y with the sign and the special values that C's pow has, from this power of |x|.
+template <class T>
+MSA_INLINE T signed_power(T x, T y, T power) {
+  const T half = T(0.5) * y;
+  const bool whole = truncated(y) == y, odd = whole && truncated(half) != half;
+  const T sign = bits_of(x) & Parts<T>::kSign && odd ? -power : power;
+  const T real = x < T(0) && x > -kInfinity<T> && !whole ? kNan<T> : sign;
+  return x == T(1) || y == T(0) || (x == T(-1) && abs(y) == kInfinity<T>) ? T(1) : real;
+}
 // |x|^y = 2^(y log2 |x|)
 MSA_INLINE float pow(float x, float y) {
-  const float power = short_exp2(static_cast<double>(y) * short_log2(static_cast<double>(abs(x)))), half = 0.5f * y;
-  const bool whole = __builtin_truncf(y) == y, odd = whole && __builtin_truncf(half) != half;
-  const float sign = bits_of(x) & 0x80000000 && odd ? -power : power;
-  const float real = x < 0.f && x > -kInfinity<float> && !whole ? kNan<float> : sign;
-  return x == 1.f || y == 0.f || (x == -1.f && abs(y) == kInfinity<float>) ? 1.f : real;
+  return signed_power(x, y, short_exp2(static_cast<double>(y) * short_log2(static_cast<double>(abs(x)))));
+}
+
+// A sum of two doubles, of which `low` has the digits that `high` has no room for.
+struct Pair {
+  double high, low;
+};
+// a + b for |a| >= |b|
+MSA_INLINE Pair pair_sum(double a, double b) {
+  const double high = a + b;
+  return {high, b - (high - a)};
+}
+MSA_INLINE Pair pair_product(double a, double b) {
+  const double high = a * b;
+  return {high, fma(a, b, -high)};
+}
+// log(x) of a positive x with an error of 2^-64 of its size, so that a power whose logarithm is up to 745 is right to
+// its last digits. With x = 2^n (1 + f) and s = f / (2 + f) it is n ln2 + 2 s + 2/3 s^3 + 2/5 s^5 + ..., and |s| is at
+// most 0.172. The terms from s^5 on are small enough for one number each.
+MSA_INLINE Pair pair_log(double x) {
+  double n;
+  const double f = log_reduced(x, &n), base = 2. + f, base_low = f - (base - 2.), s = f / base;
+  const double s_low = (fma(-s, base, f) - s * base_low) / base;
+  const Pair square = pair_product(s, s), cube = pair_product(square.high, s);
+  const double cube_low = cube.low + fma(fma(2. * s, s_low, square.low), s, square.high * s_low);
+  constexpr double kTwoThirds = 2. / 3., kTwoThirdsLow = 3.7007434154171886e-17;
+  const Pair third = pair_product(cube.high, kTwoThirds);
+  const double third_low = third.low + fma(cube_low, kTwoThirds, cube.high * kTwoThirdsLow);
+  const double rest = cube.high * square.high *
+                      polynomial(square.high, 2. / 25, 2. / 23, 2. / 21, 2. / 19, 2. / 17, 2. / 15, 2. / 13, 2. / 11,
+                                 2. / 9, 2. / 7, 2. / 5);
+  const Pair first = pair_sum(n * kLn2High<double>, 2. * s), sum = pair_sum(first.high, third.high);
+  const Pair y = pair_sum(sum.high, sum.low + (first.low + fma(n, kLn2Rest<double>, fma(2., s_low, third_low + rest))));
+  const bool finite = x > 0. && x < kInfinity<double>;
+  return {finite ? y.high : x == 0. ? -kInfinity<double> : x, finite ? y.low : 0.};
+}
+// exp(high + low)
+MSA_INLINE double pair_exp(Pair x) {
+  const double z = between(x.high, -746., 710.), shifted = fma(z, 1.44269504088896339, Parts<double>::kRound);
+  const double n = shifted - Parts<double>::kRound, near = fma(n, -kLn2High<double>, z);  // exact
+  const double r = fma(n, -kLn2Rest<double>, near);
+  const double low = fma(n, -kLn2Rest<double>, near - r) + (z == x.high ? x.low : 0.);
+  const double q = fma(exp_tail(r), r * r, r);
+  return scaled(1. + (q + fma(low, q, low)), exponent_of(shifted));
+}
+// |x|^y = exp(y log|x|)
+MSA_INLINE double pow(double x, double y) {
+  const Pair l = pair_log(abs(x)), product = pair_product(y, l.high);
+  return signed_power(x, y, pair_exp({product.high, fma(y, l.low, product.low)}));
 }
 MSA_INLINE float hypot(float x, float y) {
   const double a = x, b = y;
