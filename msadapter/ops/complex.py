@@ -105,14 +105,25 @@ def view_as_complex(self):
 
 # ---- conjugation and the rest
 op(
-    "conj_physical(Tensor self) -> Tensor",
+    "_conj_physical(Tensor self) -> Tensor",
     ms="Conj",
-    npu=lambda self: t.clone(self),
-    forms="fmino",
+    forms="f",
     grad={"self": lambda g: conjugated(g)},
     pointwise=True,
     complex32=True,
+    node="ConjPhysicalBackward0",
 )
+
+
+@composite(
+    "conj_physical(Tensor self) -> Tensor",
+    forms="fmino",
+    pointwise=True,
+    complex32=True,
+)
+def conj_physical(self):
+    """Return the conjugate. A real tensor is returned as it is."""
+    return t._conj_physical(self) if self.is_complex() else self
 
 
 @composite(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import isfinite
 
 from ._declare import composite, namespaces, op, raw, t
-from ._geometry import numel
 
 op(
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
@@ -22,6 +21,7 @@ def bincount(self, weights, minlength):
 
 
 op("_histogram_edges(Tensor self, Tensor edges, Tensor? weight) -> Tensor", ms="HistogramEdges", forms="f")
+op("_histogram_grid(Tensor points, Tensor[] edges, Tensor? weight) -> Tensor", ms="HistogramGrid", forms="f")
 
 
 def _range_of(values, bounds, name, margin):
@@ -132,17 +132,7 @@ def histogramdd(self, bins, *, range, weight, density):
             )
         )
     sizes = [e.shape[0] - 1 for e in edges]
-    flat, inside = None, None
-    for d, e in enumerate(edges):
-        x = t._contiguous_copy(t.select(points, 1, d))
-        last = t.select(e, 0, sizes[d])
-        ok = t.logical_and(x >= t.select(e, 0, 0), x <= last)
-        at = t.clamp(t.searchsorted(e, x, right=True) - 1, min=0, max=sizes[d] - 1)
-        flat = at if flat is None else flat * sizes[d] + at
-        inside = ok if inside is None else t.logical_and(inside, ok)
-    w = t.ones([points.shape[0]], dtype=self.dtype) if weight is None else t.reshape(weight, [-1])
-    hist = t.index_add(t.zeros([numel(sizes)], dtype=self.dtype), 0, flat, w * inside.to(w.dtype))
-    hist = t.reshape(hist, sizes)
+    hist = t._histogram_grid(points, edges, None if weight is None else t.reshape(weight, [-1]))
     if density:
         hist = hist / t.sum(hist)
         for d, e in enumerate(edges):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ._declare import composite, op, raw, t
+from ._declare import _C, composite, op, raw, t
 
 _APPROXIMATE = {"none": 0, "tanh": 1}
 
@@ -195,20 +195,20 @@ def tanhshrink(input):
 
 
 def _glu_grad(g, input, dim):
+    # The kernel serves where no graph of the gradient is recorded, and the operators below where one is.
+    if not _C.is_grad_enabled() and not input.is_npu:
+        return raw.GluGrad(g, input, dim)
     half = input.shape[dim] // 2
     gate = t.sigmoid(t.narrow(input, dim, half, half))
     return t.cat([g * gate, t._sigmoid_backward(g * t.narrow(input, dim, 0, half), gate)], dim)
 
 
-@op(
-    "nn.functional.glu(Tensor input, int dim=-1) -> Tensor",
-    forms="f",
-    along="dim",
-    backward="plain",
-    grad={"input": _glu_grad},
-)
-def glu(input, dim):
-    """The first half along `dim` times the sigmoid of the second half."""
+def _glu_of_operators(input, dim):
+    half = _checked_half(input, dim)
+    return t.narrow(input, dim, 0, half) * t.sigmoid(t.narrow(input, dim, half, half))
+
+
+def _checked_half(input, dim) -> int:
     if input.dim() == 0:
         raise RuntimeError("glu does not support 0-dimensional tensors")
     size = input.shape[dim]
@@ -216,5 +216,18 @@ def glu(input, dim):
         raise RuntimeError(
             f"Halving dimension must be even, but dimension {dim % input.dim()} is size {size}"
         )
-    half = size // 2
-    return t.narrow(input, dim, 0, half) * t.sigmoid(t.narrow(input, dim, half, half))
+    return size // 2
+
+
+@op(
+    "nn.functional.glu(Tensor input, int dim=-1) -> Tensor",
+    forms="f",
+    npu=_glu_of_operators,
+    along="dim",
+    backward="plain",
+    grad={"input": _glu_grad},
+)
+def glu(input, dim):
+    """The first half along `dim` times the sigmoid of the second half."""
+    _checked_half(input, dim)
+    return raw.GLU(input, dim)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._values.dtype import ALL
-from ._declare import composite, op, raw, t
+from ._declare import _C, composite, op, raw, t
 from ._functional import functional
 from .nn_loss import chosen, reduced
 
@@ -33,6 +33,43 @@ def _check_rows(input) -> None:
         )
 
 
+def _margin_gaps(rows, target, p, margin, weight):
+    """Return margin - x[y] + x[i] for every class i of each row, whether it counts, and the factor of the row's sum."""
+    index = target.unsqueeze(1)
+    gap = margin - rows.gather(1, index) + rows
+    own = t.zeros_like(gap, dtype=ALL["bool"]).scatter(1, index, True)
+    share = 1 / rows.size(1)
+    return gap, (gap > 0) & ~own, share if weight is None else weight.index_select(0, target) * share
+
+
+def _multi_margin_of_operators(rows, target, p, margin, weight):
+    gap, counted, factor = _margin_gaps(rows, target, p, margin, weight)
+    return t.where(counted, gap**p, t.zeros_like(gap)).sum(1) * factor
+
+
+def _multi_margin_grad(g, rows, target, p, margin, weight):
+    # The kernel of the host serves where no graph of the gradient is recorded. An NPU has none, but can run the operators below.
+    if not _C.is_grad_enabled() and not rows.is_npu:
+        return raw.MultiMarginLossGrad(g, rows, target, p, margin, weight)
+    gap, counted, factor = _margin_gaps(rows, target, p, margin, weight)
+    slope = t.where(counted, 2 * gap if p == 2 else t.ones_like(gap), t.zeros_like(gap)) * (
+        g * factor
+    ).unsqueeze(1)
+    return slope.scatter_add(1, target.unsqueeze(1), -slope.sum(1, keepdim=True))
+
+
+@op(
+    "_multi_margin(Tensor rows, Tensor target, float p, float margin, Tensor? weight) -> Tensor",
+    npu=_multi_margin_of_operators,
+    grad={"rows": _multi_margin_grad},
+    node="MultiMarginLossBackward0",
+    forms="f",
+)
+def _multi_margin(rows, target, p, margin, weight):
+    """Return the loss of each row, for (N, C) and (N). No tensor of the gaps is made."""
+    return raw.MultiMarginLoss(rows, target, p, margin, weight)
+
+
 @composite(
     "nn.functional.multi_margin_loss(Tensor input, Tensor target, float p=1, float margin=1.0, "
     "Tensor? weight=None, any size_average=None, any reduce=None, str reduction='mean') -> Tensor",
@@ -54,13 +91,7 @@ def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, re
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
             f"Expected target size [{rows.size(0)}], but got {list(target.shape)}. Input has shape {list(input.shape)}."
         )
-    gap = (margin - rows.gather(1, index) + rows).clamp_min(0)
-    if p == 2:
-        gap = gap * gap
-    if weight is not None:
-        gap = gap * weight.index_select(0, index.squeeze(1)).unsqueeze(1)
-    own = t.zeros_like(gap, dtype=ALL["bool"]).scatter(1, index, True)
-    loss = gap.masked_fill(own, 0).sum(1) / rows.size(1)
+    loss = t._multi_margin(rows, index.squeeze(1), p, margin, weight)
     if reduction == "none" and target.dim() == 0:
         return loss.squeeze(0)
     return reduced(loss, reduction)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 from ._declare import composite, op, raw, t
+from ._linalg_tools import needs_graph
 from .nn_conv import _spread
 
 
@@ -36,6 +37,22 @@ def _max_pool(self, kernel_size, stride, padding, dilation, ceil_mode):
     return raw.MaxPoolWithIndices(
         self, list(kernel_size), list(stride), list(padding), list(dilation), ceil_mode, 4
     )
+
+
+def _max_pool_values_grad(g, self, kernel_size, stride, padding, dilation, ceil_mode):
+    options = kernel_size, stride, padding, dilation, ceil_mode
+    return (t._max_pool_backward(g, self, t._max_pool(self, *options)[1], *options),)
+
+
+@op(
+    f"_max_pool_values(Tensor self, {_POOL}) -> Tensor",
+    forms="f",
+    npu=lambda self, *options: t._max_pool(self, *options)[0],
+    grad={("self",): _max_pool_values_grad},
+)
+def _max_pool_values(self, kernel_size, stride, padding, dilation, ceil_mode):
+    """Return the values of `_max_pool` alone, which is faster where no gradient needs the positions."""
+    return raw.MaxPoolValues(self, list(kernel_size), list(stride), list(padding), list(dilation), ceil_mode)
 
 
 @op(
@@ -83,7 +100,7 @@ def _declare_max(n):
         "any return_indices=False) -> any"
     )
 
-    def run(input, kernel_size, stride, padding, dilation, ceil_mode):
+    def run(input, kernel_size, stride, padding, dilation, ceil_mode, values_alone):
         if input.dim() not in (n + 1, n + 2):
             raise RuntimeError(
                 f"max_pool{n}d: Expected {n + 1}D or {n + 2}D input tensor, but got {list(input.shape)}"
@@ -101,6 +118,8 @@ def _declare_max(n):
         if n == 3 and input.dim() == 4:  # PyTorch keeps the memory format of a single volume, too
             values, indices = t._max_pool(input.unsqueeze(0), kernel, steps, *options)
             return values.squeeze(0), indices.squeeze(0)
+        if values_alone and n < 3 and not needs_graph(input):
+            return t._max_pool_values(input, kernel, steps, *options), None
         return t._max_pool(input, kernel, steps, *options)
 
     @composite(f"nn.functional.max_pool{n}d{text}", forms="f", sample_rank=n + 1)
@@ -109,7 +128,7 @@ def _declare_max(n):
             n == 3 and not return_indices
         ):  # autocast has a policy for this function and none for the one with indices
             return torch_max_pool(input, kernel_size, stride, padding, dilation, ceil_mode)
-        out = run(input, kernel_size, stride, padding, dilation, ceil_mode)
+        out = run(input, kernel_size, stride, padding, dilation, ceil_mode, not return_indices)
         return (out[0], out[1].long()) if return_indices else out[0]  # an NPU gives positions in int32
 
     plain = (
@@ -120,7 +139,7 @@ def _declare_max(n):
 
     @composite(f"max_pool{n}d{plain}", forms="f", short=False, autocast=_policy(n), sample_rank=n + 1)
     def torch_max_pool(self, kernel_size, stride, padding, dilation, ceil_mode):
-        return run(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
+        return run(self, kernel_size, stride, padding, dilation, ceil_mode, True)[0]
 
     # torch has this name for one dim alone
     @composite(
@@ -128,7 +147,7 @@ def _declare_max(n):
         forms="f",
     )
     def with_indices(self, kernel_size, stride, padding, dilation, ceil_mode):
-        out = run(self, kernel_size, stride, padding, dilation, ceil_mode)
+        out = run(self, kernel_size, stride, padding, dilation, ceil_mode, False)
         return out[0], out[1].long()
 
 

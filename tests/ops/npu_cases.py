@@ -43,7 +43,7 @@ def _unary():
     takes = {
         "isnan": (*FLOATS, *INTEGERS, "bool"), "isposinf": (*FLOATS, *INTEGERS, "bool"),
         "signbit": (*FLOATS, *INTEGERS, "bool"), "sgn": (*FLOATS, "int64", "int32", "int16"),
-        "angle": FLOATS, "conj_physical": (*FLOATS, "int64"), "special.entr": ("float32", "float16", "bfloat16"),
+        "angle": FLOATS, "special.entr": ("float32", "float16", "bfloat16"),
         "_ndtr": ("float32", "float16", "bfloat16"),
     }  # fmt: skip
     for name, dtypes in takes.items():
@@ -358,6 +358,34 @@ def _losses():
             _distinct(torch, "float32", 3, 4) / 4, torch.tensor([[0, 2, -1, 1], [3, 1, 0, 2], [-1, 0, 1, 2]])
         ), {},
     )  # fmt: skip
+    for p, weighted in ((1, False), (2, True)):
+        made[f"_multi_margin {p}"] = (
+            "_multi_margin",
+            lambda torch, x, target, p, margin, weight: torch.nn.functional.multi_margin_loss(
+                x, target, int(p), margin, weight, reduction="none"
+            ),
+            lambda torch, p=p, weighted=weighted: (
+                _distinct(torch, "float32", 3, 4) / 4, torch.tensor([2, 0, 3]), float(p), 0.75,
+                _distinct(torch, "float32", 4, seed=2).abs() if weighted else None,
+            ), {},
+        )  # fmt: skip
+    return made
+
+
+def _layers():
+    made = {}
+    for dtype in ("float32", "float64"):
+        for dim in (0, -1):
+            made[f"glu {dtype} {dim}"] = (
+                "nn.functional.glu",
+                lambda torch, x, dim: torch.nn.functional.glu(x, dim),
+                lambda torch, dtype=dtype, dim=dim: (_distinct(torch, dtype, 4, 6), dim), {},
+            )  # fmt: skip
+    made["_max_pool_values"] = (
+        "_max_pool_values",
+        lambda torch, x, *options: torch.nn.functional.max_pool1d(x, *options),
+        lambda torch: (_distinct(torch, "float32", 2, 3, 11), [3], [2], [1], [1], False), {},
+    )  # fmt: skip
     return made
 
 
@@ -370,6 +398,7 @@ CALLS = {
     **_systems(),
     **_bags(),
     **_losses(),
+    **_layers(),
 }
 CASES = {
     key: lambda torch, call=call, args=args, options=options: call(torch, *args(torch), **options)

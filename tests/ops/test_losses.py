@@ -82,6 +82,62 @@ def test_the_multilabel_margin_has_no_tensor_of_all_pairs():
     assert torch.cuda.max_memory_allocated() - before < 10 * 200 * 200 * 4
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("classes", [1, 2, 33, 70])
+def test_the_margin_of_one_target_is_its_definition(classes, p, weighted):
+    x = torch.randn(6, classes, dtype=torch.float64)
+    targets = torch.randint(0, classes, (6,))
+    weight = torch.rand(classes, dtype=torch.float64) if weighted else None
+
+    def loss(v):
+        return F.multi_margin_loss(v, targets, p=p, margin=0.8, weight=weight, reduction="none")
+
+    expected = []
+    for row, own in zip(x.tolist(), targets.tolist(), strict=True):
+        gaps = [max(0, 0.8 - row[own] + v) ** p for i, v in enumerate(row) if i != own]
+        expected.append(sum(gaps) / classes * (weight[own].item() if weighted else 1))
+    torch.testing.assert_close(loss(x), torch.tensor(expected, dtype=torch.float64), rtol=1e-12, atol=1e-12)
+    half = loss(x.half())
+    torch.testing.assert_close(
+        half.double(), torch.tensor(expected, dtype=torch.float64), rtol=0.02, atol=0.02
+    )
+    x.requires_grad_()
+    assert torch.autograd.gradcheck(loss, (x,))
+    assert torch.autograd.gradgradcheck(loss, (x,))
+    (recorded,) = torch.autograd.grad(
+        loss(x).sum(), x, create_graph=True
+    )  # computed by operators of the table
+    torch.testing.assert_close(torch.autograd.grad(loss(x).sum(), x)[0], recorded.detach())
+
+
+def test_the_margin_of_one_target_checks_targets_and_weights():
+    for target in (3, -1):
+        with pytest.raises(RuntimeError, match="target out of range"):
+            F.multi_margin_loss(torch.ones(2, 3), torch.tensor([0, target]))
+    with pytest.raises(RuntimeError, match="inconsistent weight size, expected 3"):
+        F.multi_margin_loss(torch.ones(2, 3), torch.tensor([0, 1]), weight=torch.ones(2))
+
+
+def _peak_bytes(function) -> int:
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.max_memory_allocated()
+    function()
+    return torch.cuda.max_memory_allocated() - before
+
+
+def test_the_margin_of_one_target_has_no_tensor_of_the_gaps():
+    x, targets = torch.randn(500, 200), torch.randint(0, 200, (500,))
+    assert _peak_bytes(lambda: F.multi_margin_loss(x, targets)) < x.nbytes / 10
+    x.requires_grad_()
+    assert _peak_bytes(lambda: F.multi_margin_loss(x, targets).backward()) < 2 * x.nbytes
+
+
+def test_histograms_of_points_need_memory_for_the_bins_alone():
+    points = torch.randn(50_000, 2)
+    assert _peak_bytes(lambda: torch.histogramdd(points, [16, 16])) < points.nbytes / 10
+
+
 @pytest.mark.parametrize("repeat", [False, True])
 @pytest.mark.parametrize("r", [1, 2, 3, 4])
 def test_combinations_are_in_order_and_have_gradients(r, repeat):

@@ -89,6 +89,31 @@ MSA_POINTWISE_KERNEL(TanhGrad) {  // y, dy
                             (binary<T, T, T>(o, y, g, [](T s, T d) { return mul(d, conjugate(T(1) - mul(s, s))); })));
 }
 
+// ---- gated linear units: a sigmoid(b), for the halves a and b of x along a dim of even size
+static Tensor half_of(const Tensor &t, int64_t dim, int64_t which) {
+  Dims sizes = t.shape();
+  sizes[dim] /= 2;
+  return make_view(t, sizes, Dims(t.strides, t.strides + t.ndim), which * sizes[dim] * t.strides[dim]);
+}
+MSA_KERNEL(GLU) {  // x, dim
+  const Tensor &x = c.in(0);
+  const int64_t dim = wrap_dim(c.integer(1), x.ndim);
+  const Tensor a = half_of(x, dim, 0), b = half_of(x, dim, 1), o = c.out_pointwise(0, x.dtype, {&a, &b});
+  MSA_COMPUTE_FLOAT(x.dtype, "glu_cpu", (binary<T, T, T>(o, a, b, [](T v, T gate) { return v * vec::sigmoid(gate); })));
+}
+MSA_KERNEL(GluGrad) {  // dy, x, dim
+  const Tensor &g = c.in(0), &x = c.in(1), o = c.out_like(0, x);
+  const int64_t dim = wrap_dim(c.integer(2), x.ndim);
+  const Tensor a = half_of(x, dim, 0), b = half_of(x, dim, 1);
+  MSA_COMPUTE_FLOAT(x.dtype, "glu_backward_cpu", {
+    binary<T, T, T>(half_of(o, dim, 0), g, b, [](T d, T gate) { return d * vec::sigmoid(gate); });
+    ternary<T, T, T, T>(half_of(o, dim, 1), g, a, b, [](T d, T v, T gate) {
+      const T s = vec::sigmoid(gate);
+      return (T(1) - s) * s * d * v;
+    });
+  });
+}
+
 // ---- piecewise linear
 MSA_POINTWISE_KERNEL(Hardtanh) {  // input, min, max
   const Tensor &a = c.in(0);

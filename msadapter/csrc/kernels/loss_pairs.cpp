@@ -64,7 +64,90 @@ void multilabel_margin(Call &c) {
       });
 }
 
+// The operands of the margin loss with one target for each row, which have the same positions in both kernels, from
+// `first` on: x [rows, classes], targets [rows], p (1 or 2), margin, weight [classes]?
+template <class T>
+struct MultiMargin {
+  using C = compute_t<T>;
+  Tensor x, targets;
+  bool squares;
+  C margin, share;  // of a class in the mean
+  const C *weight;
+
+  MultiMargin(Call &c, int first)
+      : x(c.contiguous(c.in(first))),
+        targets(c.cast(c.in(first + 1), DType::I64)),
+        squares(c.number(first + 2) == 2),
+        margin(static_cast<C>(c.number(first + 3))),
+        share(C(1) / static_cast<C>(std::max<int64_t>(x.size(1), 1))),
+        weight(rows::parameter<C>(c, first + 4)) {
+    check(!weight || c.in(first + 4).numel == x.size(1), "inconsistent weight size, expected ", x.size(1), " but got ",
+          c.in(first + 4).shape());
+    for (int64_t i = 0; i < targets.numel && !shape_only(); ++i)
+      check(targets.ptr<int64_t>()[i] >= 0 && targets.ptr<int64_t>()[i] < x.size(1), "target out of range");
+  }
+  // Calls f(row, its elements, its target, the factor of its sum), with the rows in parallel.
+  template <class F>
+  void each_row(F f) const {
+    const int64_t n = x.size(1);
+    parallel_for(x.size(0), std::max<int64_t>(1, kGrain / std::max<int64_t>(1, n)), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const int64_t own = targets.ptr<int64_t>()[r];
+        f(r, x.ptr<T>() + r * n, own, weight ? weight[own] * share : share);
+      }
+    });
+  }
+  // The sum of term(i) over the classes i other than `own`.
+  template <class F>
+  C sum_of_others(int64_t own, F term) const {
+    return rows::sum<C>(own, term) + rows::sum<C>(x.size(1) - own - 1, [=](int64_t i) { return term(own + 1 + i); });
+  }
+};
+
+template <class T>
+void multi_margin(Call &c) {
+  using C = compute_t<T>;
+  const MultiMargin<T> m(c, 0);
+  const Tensor loss = c.out(0, m.x.dtype, Dims{m.x.size(0)});
+  m.each_row([&](int64_t r, const T *x, int64_t own, C factor) {
+    const C base = m.margin - convert<C>(x[own]);
+    const bool squares = m.squares;
+    const C sum = m.sum_of_others(own, [=](int64_t i) {
+      const C z = base + convert<C>(x[i]), term = squares ? z * z : z;
+      return z > C(0) ? term : C(0);
+    });
+    loss.ptr<T>()[r] = convert<T>(sum * factor);
+  });
+}
+
+template <class T>
+void multi_margin_grad(Call &c) {
+  using C = compute_t<T>;
+  const MultiMargin<T> m(c, 1);
+  const Tensor g = c.cast(c.in(0), m.x.dtype), dx = c.out_like(0, m.x);
+  const int64_t n = m.x.size(1);
+  m.each_row([&](int64_t r, const T *x, int64_t own, C factor) {
+    const C base = m.margin - convert<C>(x[own]), unit = convert<C>(g.ptr<T>()[r]) * factor;
+    const bool squares = m.squares;
+    auto slope = [=](int64_t i) {
+      const C z = base + convert<C>(x[i]), term = squares ? C(2) * z * unit : unit;
+      return z > C(0) ? term : C(0);
+    };
+    T *to = dx.ptr<T>() + r * n;
+    for (int64_t i = 0; i < n; ++i) to[i] = convert<T>(slope(i));
+    to[own] = convert<T>(-m.sum_of_others(own, slope));
+  });
+}
+
 }  // namespace
+
+// x, targets, p, margin, weight? -> the loss of each row, max(0, margin - x[target] + x[i])^p summed over the classes i
+// other than the target, times the weight of the target, divided by the number of classes
+MSA_KERNEL(MultiMarginLoss) { MSA_SWITCH_FLOAT(c.in(0).dtype, "multi_margin_loss_cpu_kernel", (multi_margin<T>(c))); }
+// gradient of each row, x, targets, p, margin, weight? -> gradient of x
+MSA_KERNEL(MultiMarginLossGrad) {
+  MSA_SWITCH_FLOAT(c.in(1).dtype, "multi_margin_loss_backward_cpu_kernel", (multi_margin_grad<T>(c)));
+}
 
 // x, y, limit, scale -> c (d - c / 2) / scale for d = x - y, and c = d where |d| is at most the limit, else the limit
 // with the sign of d. This is the Huber loss with the scale 1, and the smooth L1 loss with the limit as scale.

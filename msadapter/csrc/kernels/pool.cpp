@@ -1,7 +1,7 @@
 // Pooling over windows of one to three spatial dims, by fixed or adaptive windows, with gradients.
 #include <cmath>
 #include <limits>
-#include <tuple>
+#include <optional>
 
 #include "conv.h"
 #include "layout.h"
@@ -158,11 +158,13 @@ std::pair<T, int64_t> largest_of(const Pool &p, const T *from, const Span &a, co
   return {convert<T>(top), best};
 }
 
+// `index` may be null.
 template <class T, class S>
 void max_forward(const Pool &p, S span, const T *x, T *y, int64_t *index) {
   each_window(p, span, [&](int64_t plane, int64_t at, const int64_t *, Span a, Span b, Span c) {
-    std::tie(y[plane * p.w.positions() + at], index[plane * p.w.positions() + at]) =
-        largest_of(p, x + plane * p.w.pixels(), a, b, c);
+    const auto found = largest_of(p, x + plane * p.w.pixels(), a, b, c);
+    y[plane * p.w.positions() + at] = found.first;
+    if (index) index[plane * p.w.positions() + at] = found.second;
   });
 }
 
@@ -174,58 +176,87 @@ std::pair<int64_t, int64_t> inner_positions(const Window &w) {
   return {first, room < 0 ? first : std::clamp(room / step + 1, first, w.out[2])};
 }
 
+// One tap of neighbouring windows: its elements are `step` apart, and `place` is its distance from the first tap. The
+// first tap of the windows is their largest value so far. Step is `step`, or 0 if the compiler does not know it. The
+// places of the largest values are kept if `best` is not null.
+template <class T, int Step>
+void max_tap(const T *line, int64_t step, int64_t n, bool first, int32_t place, compute_t<T> *__restrict top,
+             int32_t *__restrict best) {
+  using C = compute_t<T>;
+  const int64_t s = Step ? Step : step;
+  if (first) {
+    for (int64_t c = 0; c < n; ++c) top[c] = convert<C>(line[c * s]);
+    if (best) std::fill_n(best, n, 0);
+    return;
+  }
+  if (!best) {
+    for (int64_t c = 0; c < n; ++c) {
+      const C v = convert<C>(line[c * s]);
+      top[c] = (v > top[c]) | (v != v) ? v : top[c];
+    }
+    return;
+  }
+  for (int64_t c = 0; c < n; ++c) {
+    const C v = convert<C>(line[c * s]);
+    const bool larger = (v > top[c]) | (v != v);
+    top[c] = larger ? v : top[c];
+    best[c] = larger ? place : best[c];
+  }
+}
+
 // Signals and images with fixed windows. The inner windows of a row are searched side by side; the order inside a
-// window is as elsewhere.
+// window is as elsewhere. `index` may be null.
 template <class T>
 void max_rows(const Pool &p, const T *x, T *y, int64_t *index) {
   using C = compute_t<T>;
+  constexpr int64_t kWindows = 256;  // so many windows at a time, whose results stay in the L1 cache
   const Window &w = p.w;
   const int64_t step = w.stride[2], width = w.out[2];
   const auto inner = inner_positions(w);
-  const int64_t first = inner.first, last = inner.second;
-  const int64_t count = last - first, begins = first * step - w.pad[2];
-  // for each tap, its distance from the first tap of the window
-  std::vector<int64_t> distance;
-  for (int64_t j = 0; j < w.kernel[1]; ++j)
-    for (int64_t k = 0; k < w.kernel[2]; ++k) distance.push_back(j * w.dilation[1] * w.in[2] + k * w.dilation[2]);
+  const int64_t first = inner.first, last = inner.second, begins = first * step - w.pad[2];
+  const auto tap = step == 1 ? max_tap<T, 1> : step == 2 ? max_tap<T, 2> : step == 3 ? max_tap<T, 3> : max_tap<T, 0>;
+  auto row = [&](const T *from, T *to, int64_t *places, const Span &b) {
+    C top[kWindows];
+    int32_t best[kWindows];
+    for (int64_t c = first; c < last; c += kWindows) {
+      const int64_t n = std::min(kWindows, last - c), corner = b.begin * w.in[2] + begins + (c - first) * step;
+      if (b.begin >= b.end) {  // the windows lie in the padding
+        std::fill_n(top, n,
+                    std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity()
+                                                         : std::numeric_limits<C>::lowest());
+        std::fill_n(best, n, 0);  // the corner
+      }
+      for (int64_t j = b.begin; j < b.end; j += b.step)
+        for (int64_t k = 0; k < w.kernel[2]; ++k) {
+          const int64_t place = (j - b.begin) * w.in[2] + k * w.dilation[2];
+          tap(from + corner + place, step, n, place == 0, static_cast<int32_t>(place), top, index ? best : nullptr);
+        }
+      for (int64_t i = 0; i < n; ++i) to[c + i] = convert<T>(top[i]);
+      for (int64_t i = 0; index && i < n; ++i) places[c + i] = corner + i * step + best[i];
+    }
+  };
   parallel_for(p.planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, w.pixels())),
                [&](int64_t begin, int64_t end) {
-                 std::vector<C> top(count);
-                 std::vector<int32_t> best(
-                     count);  // for each window of the row, the number of the tap; 32 bits, as wide as a float
                  for (int64_t plane = begin; plane < end; ++plane)
                    for (int64_t r = 0; r < w.out[1]; ++r) {
                      const Span a = fixed_span(w, 0, 0), b = fixed_span(w, 1, r);
                      const T *from = x + plane * w.pixels();
                      const int64_t at = plane * w.positions() + r * width;
-                     std::fill(top.begin(), top.end(),
-                               std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity()
-                                                                    : std::numeric_limits<C>::lowest());
-                     std::fill(best.begin(), best.end(), 0);
-                     int32_t tap = 0;
-                     for (int64_t j = b.begin; j < b.end; j += b.step)
-                       for (int64_t k = 0; k < w.kernel[2]; ++k, ++tap) {
-                         const T *line = from + j * w.in[2] + begins + k * w.dilation[2];
-                         for (int64_t c = 0; c < count; ++c) {
-                           const C v = convert<C>(line[c * step]);
-                           const bool larger = v > top[c] || v != v;
-                           top[c] = larger ? v : top[c];
-                           best[c] = larger ? tap : best[c];
-                         }
-                       }
-                     const int64_t corner = b.begin * w.in[2] + begins;
-                     for (int64_t c = 0; c < count; ++c) y[at + first + c] = convert<T>(top[c]);
-                     for (int64_t c = 0; c < count; ++c) index[at + first + c] = corner + c * step + distance[best[c]];
-                     for (int64_t c = 0; c < width; ++c)
-                       if (c < first || c >= last)
-                         std::tie(y[at + c], index[at + c]) = largest_of(p, from, a, b, fixed_span(w, 2, c));
+                     row(from, y + at, index ? index + at : nullptr, b);
+                     for (int64_t c = 0; c < width; ++c) {
+                       if (c >= first && c < last) continue;
+                       const auto found = largest_of(p, from, a, b, fixed_span(w, 2, c));
+                       y[at + c] = found.first;
+                       if (index) index[at + c] = found.second;
+                     }
                    }
                });
 }
 
 template <class T>
 void max_windows(const Pool &p, const T *x, T *y, int64_t *index) {
-  if (p.spatial < 3)
+  // the distances inside a window must fit 32 bits
+  if (p.spatial < 3 && p.w.pixels() <= std::numeric_limits<int32_t>::max())
     max_rows(p, x, y, index);
   else
     max_forward(p, fixed_span, x, y, index);
@@ -455,17 +486,22 @@ void scatter_grad(Call &c, const Tensor &grad, const Tensor &x, const Tensor &in
 
 }  // namespace
 
-MSA_KERNEL(
-    MaxPoolWithIndices) {  // input, kernel, stride?, padding, dilation, ceil_mode -> output, indices in the plane
+// Operands: input, kernel, stride?, padding, dilation, ceil_mode
+static void max_pool(Call &c, bool indices) {
   const Tensor x = c.contiguous(c.in(0));
   const Pool p = windows(x, c.ints(1), optional_ints(c, 2), c.ints(3), c.ints(4), c.flag(5));
   const bool volume = p.spatial == 3 && !c.in(0).contiguous() && dense_channels_last(c.in(0));
   const bool last = volume || channels_last(c.in(0));
-  const LaidOut o(c, 0, x.dtype, p.shape(), last), index(c, 1, DType::I64, p.shape(), last);
-  MSA_SWITCH_REAL(x.dtype, "max_pool2d", (max_windows<T>(p, x.ptr<T>(), o.ptr<T>(), index.ptr<int64_t>())));
+  const LaidOut o(c, 0, x.dtype, p.shape(), last);
+  std::optional<LaidOut> index;
+  if (indices) index.emplace(c, 1, DType::I64, p.shape(), last);
+  MSA_SWITCH_REAL(x.dtype, "max_pool2d",
+                  (max_windows<T>(p, x.ptr<T>(), o.ptr<T>(), index ? index->ptr<int64_t>() : nullptr)));
   o.finish();
-  index.finish();
+  if (index) index->finish();
 }
+MSA_KERNEL(MaxPoolWithIndices) { max_pool(c, true); }  // the results are the largest values and their positions
+MSA_KERNEL(MaxPoolValues) { max_pool(c, false); }      // without the positions
 // input, grad, indices, kernel
 MSA_KERNEL(MaxPoolGradWithIndices) { scatter_grad(c, c.in(1), c.in(0), c.in(2), static_cast<int>(c.ints(3).size())); }
 

@@ -162,6 +162,55 @@ MSA_KERNEL(HistogramEdges) {
   copy_into(o, contiguous_tensor(count.data(), DType::F64, {bins}));
 }
 
+// The edges of the bins in one dim, sorted.
+struct Axis {
+  const double *edges;
+  int64_t bins;
+  double scale;  // the bins per unit, if they are equally wide
+};
+
+// Adds the weights of points, or 1 for each, to the bins of a grid. A point outside of the grid is not counted.
+template <class T>
+void count_in_grid(const Tensor &x, const std::vector<Axis> &axes, const double *weight, double *count) {
+  const int64_t dims = x.sizes[1];
+  for (int64_t i = 0; i < x.sizes[0]; ++i) {
+    const T *p = x.ptr<T>() + i * x.strides[0];
+    int64_t at = 0, d = 0;
+    for (; d < dims; ++d) {
+      const Axis &a = axes[d];
+      const double v = static_cast<double>(p[d * x.strides[1]]);
+      if (!(v >= a.edges[0] && v <= a.edges[a.bins])) break;
+      at = at * a.bins + bin_among(a.edges, a.bins, a.scale, v);
+    }
+    if (d == dims) count[at] += weight ? weight[i] : 1;
+  }
+}
+
+// histogramdd: points [count, dims], the edges of each dim (sorted, bins + 1 of them), weight? -> the sums of weights
+// in each bin of the grid, in the type of the points
+MSA_KERNEL(HistogramGrid) {
+  const Tensor &x = c.in(0);
+  const Tensor w = c.has(2) ? c.cast(c.in(2), DType::F64) : Tensor();
+  std::vector<Tensor> edges;
+  Dims shape;
+  for (const Tensor &e : c.list(1)) {
+    edges.push_back(c.cast(e, DType::F64));
+    shape.push_back(e.numel - 1);
+  }
+  const Tensor o = c.out(0, x.dtype, shape);
+  if (shape_only()) return;
+  std::vector<Axis> axes;
+  for (const Tensor &e : edges) {
+    const double *p = e.ptr<double>();
+    const double width = p[e.numel - 1] - p[0];
+    axes.push_back({p, e.numel - 1, width > 0 ? static_cast<double>(e.numel - 1) / width : 0});
+  }
+  std::vector<double> count(o.numel, 0.0);
+  MSA_SWITCH_FLOAT(x.dtype, "histogramdd",
+                   (count_in_grid<T>(x, axes, w.data ? w.ptr<double>() : nullptr, count.data())));
+  copy_into(o, contiguous_tensor(count.data(), DType::F64, shape));
+}
+
 // ---- unique
 struct Groups {
   int64_t *first = nullptr, size = 0;  // the position of one element of each of the groups

@@ -65,6 +65,7 @@ _POINTWISE = [
     "[getattr(torch, n)(torch.tensor([-2.0, -1.0, 1.0, 2.0, float('inf'), float('nan')])) for n in "
     "('asin', 'acos', 'atanh', 'acosh', 'sinh', 'tan')]",
     "[getattr(torch, n)(c(3) / 3) for n in ('asin', 'atanh', 'sinh', 'tan')]",
+    "[(torch.conj_physical(v) is v, v.conj_physical() is v, v.conj_physical_() is v) for v in (x(3), c(3))]",
     "g(torch.conj_physical, x(3)), torch.conj_physical(c(3)), torch.conj_physical(c(3)).is_conj()",
     "torch.deg2rad(torch.tensor([180, 90])).dtype, torch.rad2deg(torch.tensor([1, 2]))",
 ] + [
