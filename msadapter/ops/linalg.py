@@ -436,7 +436,7 @@ def _solve_triangular_grad(g, A, upper, left, unitriangular, result, needs):
 )
 def solve_triangular(A, B, *, upper, left, unitriangular):
     """Return X with A X = B, where A is triangular. The other triangle of A is not read."""
-    return raw.LinalgSolveTriangular(A, B, upper, left, unitriangular)
+    return lapack.LinalgSolveTriangular(A, B, upper, left, unitriangular)
 
 
 def _triangular_solve_grad(gs, A, upper, transpose, unitriangular, solution, needs):
@@ -463,7 +463,7 @@ def _triangular_solve_grad(gs, A, upper, transpose, unitriangular, solution, nee
 )
 def triangular_solve(self, A, upper, transpose, unitriangular):
     """The older interface. Returns X with A X = self (or A^T X = self), and A."""
-    return raw.TriangularSolve(self, A, upper, transpose, unitriangular)
+    return lapack.TriangularSolve(self, A, upper, transpose, unitriangular)
 
 
 # ---- LDL

@@ -145,6 +145,30 @@ def test_histograms_of_equal_and_of_other_bins(edges, kind):
     np.testing.assert_array_equal(weighted.numpy(), expected)
 
 
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_histograms_of_points(weighted, kind):
+    random = np.random.default_rng(4)
+    x = random.integers(-30, 30, (700, 3)).astype(kind) / 8  # many points lie at an edge
+    x[5, 1] = np.nan
+    weights = random.random(700).astype(kind) if weighted else None
+    edges = [
+        np.array([-2.0, -1.5, 0, 0.125, 3], kind),
+        np.linspace(-3, 3, 13, dtype=kind),
+        np.array([-1, 2], kind),
+    ]
+    inside = ~np.isnan(x).any(1)
+    expected, _ = np.histogramdd(x[inside], edges, weights=None if weights is None else weights[inside])
+    for points, factor in ((x, weights), (np.asfortranarray(x), weights)):
+        found, given = torch.histogramdd(
+            torch.from_numpy(points),
+            [torch.from_numpy(e) for e in edges],
+            weight=None if factor is None else torch.from_numpy(factor),
+        )
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
+        assert [e.tolist() for e in given] == [e.tolist() for e in edges]
+
+
 @pytest.mark.parametrize("size", [(4, 63), (5, 64), (1, 130)])
 def test_bilinear_samples_at_pixels_and_outside(size):
     random = np.random.default_rng(4)
@@ -204,3 +228,84 @@ def test_selections_along_the_last_dim(length):
         np.testing.assert_array_equal(ours.numpy(), x[:, index])
     padded = F.pad(torch.from_numpy(x), (2, 2), "reflect").numpy()
     np.testing.assert_array_equal(padded, np.pad(x, ((0, 0), (2, 2)), "reflect"))
+
+
+@pytest.mark.parametrize("kind", ["uint8", "float16", "float32", "int64", "float64"])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_running_extrema(length, kind):
+    random = np.random.default_rng(length)
+    for x in (random.integers(0, 99, (3, length)), np.arange(3 * length).reshape(3, length) % 251):
+        x = x.astype(kind)
+        for name, pick in (("cummax", np.maximum), ("cummin", np.minimum)):
+            found, places = getattr(torch.from_numpy(x), name)(1)
+            expected = pick.accumulate(x, 1)
+            np.testing.assert_array_equal(found.numpy(), expected)
+            # the last of equal elements so far
+            own = np.where(x == expected, np.arange(length), 0)
+            np.testing.assert_array_equal(places.numpy(), np.maximum.accumulate(own, 1))
+
+
+def test_running_extrema_keep_the_last_nan():
+    for length in (5, 32, 33, 100):
+        x = np.random.default_rng(1).standard_normal((1, length)).astype(np.float32)
+        x[0, [2, 4]] = np.nan
+        found, places = torch.from_numpy(x).cummax(1)
+        assert np.isnan(found.numpy()[0, 2:]).all() and not np.isnan(found.numpy()[0, :2]).any()
+        assert places[0, 2:].tolist() == [2, 2] + [4] * (length - 4)
+
+
+@pytest.mark.parametrize("kind", ["bool", "float16", "float32", "complex64", "complex128"])
+@pytest.mark.parametrize("times", [1, 2, 3, 4, 5, 63, 64])
+def test_repeated_elements(times, kind):
+    for shape in ((40,), (7, 9), (3, 4, 5)):
+        x = values(shape, kind)
+        for turned in (False, True):
+            ours, given = torch.from_numpy(x), x
+            if turned:
+                ours, given = ours.transpose(0, -1), np.swapaxes(x, 0, -1)
+            for dim in (*range(x.ndim), None):
+                np.testing.assert_array_equal(
+                    ours.repeat_interleave(times, dim).numpy(), np.repeat(given, times, dim)
+                )
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64", "int16", "int64"])
+@pytest.mark.parametrize("length", [1, 2, 5, 64, 65, 300, 5000])
+def test_the_largest_elements_are_in_order(length, kind):
+    """Among elements that all differ, whose order the algorithm cannot change."""
+    length = min(length, 4000) if kind == "float16" else length  # so that the numbers are exact
+    numbers = np.tile(np.arange(length) - length // 2, (4, 1))
+    x = np.random.default_rng(length).permuted(numbers, axis=1).astype(kind)
+    for k in {1, min(2, length), min(10, length), length // 2, length} - {0}:
+        for largest in (True, False):
+            found, places = torch.from_numpy(x).topk(k, -1, largest)
+            order = np.sort(x, 1)[:, ::-1] if largest else np.sort(x, 1)
+            np.testing.assert_array_equal(found.numpy(), order[:, :k])
+            np.testing.assert_array_equal(np.take_along_axis(x, places.numpy(), 1), order[:, :k])
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64", "int64"])
+@pytest.mark.parametrize("step", [1, 2, 3, 4])
+def test_windows_of_a_signal(step, kind):
+    for length in (7, 300, 1000):
+        for kernel, pad, dilation in ((3, 0, 1), (3, 1, 1), (2, 1, 2), (4, 2, 3)):
+            reach = (kernel - 1) * dilation + 1
+            if length + 2 * pad < reach:
+                continue
+            x = np.random.default_rng(length).integers(-50, 50, (2, 3, length)).astype(kind)
+            if kind != "int64":
+                x[0, 0, length // 2] = np.nan
+            found, places = F.max_pool1d(
+                torch.from_numpy(x), kernel, step, pad, dilation, return_indices=True
+            )
+            alone = F.max_pool1d(torch.from_numpy(x), kernel, step, pad, dilation)
+            np.testing.assert_array_equal(alone.numpy(), found.numpy())
+            for at in range(found.shape[-1]):
+                taps = np.arange(kernel) * dilation + at * step - pad
+                taps = taps[(taps >= 0) & (taps < length)]
+                window = x[..., taps]
+                np.testing.assert_array_equal(found[..., at].numpy(), window.max(-1))
+                nan = np.isnan(window)
+                last_nan = window.shape[-1] - 1 - nan[..., ::-1].argmax(-1)
+                largest = np.where(nan.any(-1), last_nan, window.argmax(-1))
+                np.testing.assert_array_equal(places[..., at].numpy(), taps[largest])

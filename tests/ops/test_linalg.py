@@ -150,3 +150,31 @@ def test_openblas_takes_the_number_of_threads_of_torch():
             assert library.scipy_openblas_get_num_threads() == threads
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64, torch.complex128])
+@pytest.mark.parametrize("size", [63, 64, 150])
+def test_triangles_of_small_and_of_large_matrices(size, dtype):
+    torch.manual_seed(3)
+    a = torch.randn(2, size, size, dtype=dtype) / size + 2 * torch.eye(size, dtype=dtype)
+    b = torch.randn(2, size, 5, dtype=dtype)
+    bound = 1e-4 if dtype in (torch.float32, torch.complex64) else 1e-11
+    for upper in (False, True):
+        for unit in (False, True):
+            triangle = a.triu(int(unit)) if upper else a.tril(-int(unit))
+            if unit:
+                triangle = triangle + torch.eye(size, dtype=dtype)
+            x = torch.linalg.solve_triangular(a, b, upper=upper, unitriangular=unit)
+            torch.testing.assert_close(triangle @ x, b, rtol=bound, atol=bound)
+            x = torch.linalg.solve_triangular(a, b.mT, upper=upper, left=False, unitriangular=unit)
+            torch.testing.assert_close(x @ triangle, b.mT, rtol=bound, atol=bound)
+            x = torch.triangular_solve(b, a, upper, True, unit).solution
+            torch.testing.assert_close(triangle.mT @ x, b, rtol=bound, atol=bound)
+
+
+@pytest.mark.parametrize("size", [3, 100])
+def test_a_zero_on_the_diagonal_gives_no_error(size):
+    a = torch.eye(size)
+    a[1, 1] = 0
+    x = torch.linalg.solve_triangular(a, torch.ones(size, 2), upper=True)
+    assert x[1].tolist() == [float("inf")] * 2 and x[2].tolist() == [1, 1]

@@ -1,7 +1,7 @@
 // Copies between any two element types, layouts and broadcast shapes.
 #include "from_bool.h"
 #include "half_blocks.h"
-#include "loops.h"
+#include "loop_rows.h"
 
 namespace msa {
 namespace {
@@ -148,13 +148,40 @@ void move_run(char *to, const char *from, int64_t to_step, int64_t from_step, in
       *reinterpret_cast<T *>(to + i * to_step) = *reinterpret_cast<const T *>(from + i * from_step);
   }
 }
+
+// Writes each of `count` elements N times, or `times` times if N is 0. Step counts bytes.
+template <class T, int N>
+void repeat_elements(char *to, const char *from, int64_t step, int64_t times, int64_t count) {
+  const int64_t n = N ? N : times;
+  T *__restrict o = reinterpret_cast<T *>(to);
+  if (step == sizeof(T)) {
+    const T *p = reinterpret_cast<const T *>(from);
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t k = 0; k < n; ++k) o[i * n + k] = p[i];
+  } else {
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t k = 0; k < n; ++k) o[i * n + k] = *reinterpret_cast<const T *>(from + i * step);
+  }
+}
+
 template <class T>
 void move(const Tensor &dst, const Tensor &src) {
   if (copy_transposed<T>(dst, src)) return;
   const Dims shape = dst.shape();
-  Loop<2>(shape, {dst, expand(src, shape)}).run([](char **p, const int64_t *s, int64_t n) {
-    move_run<T>(p[0], p[1], s[0], s[1], n);
-  });
+  const Loop<2> loop(shape, {dst, expand(src, shape)});
+  const int64_t n = loop.sizes[0];
+  const bool repeats = loop.ndim > 1 && n < 64 && loop.strides[1][0] == 0 && loop.strides[0][0] == sizeof(T) &&
+                       loop.strides[0][1] == n * static_cast<int64_t>(sizeof(T));
+  if (repeats) {  // few copies of each element, for which a call of move_run() would take longer than the copies
+    const auto repeat = n == 2   ? repeat_elements<T, 2>
+                        : n == 3 ? repeat_elements<T, 3>
+                        : n == 4 ? repeat_elements<T, 4>
+                                 : repeat_elements<T, 0>;
+    over_rows(loop).run([=](char **p, const int64_t *s, int64_t count) { repeat(p[0], p[1], s[1], n, count); },
+                        std::max<int64_t>(2, kGrain / n));
+    return;
+  }
+  loop.run([](char **p, const int64_t *s, int64_t n) { move_run<T>(p[0], p[1], s[0], s[1], n); });
 }
 
 // Between float16 and float, with the processor's conversions for contiguous runs.

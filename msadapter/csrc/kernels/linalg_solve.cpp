@@ -310,6 +310,20 @@ static void triangular_solve(const T *a, T *b, int64_t n, int64_t k, bool upper,
   }
 }
 
+// Solves op(a) X = B, where op transposes if `transposed`, for the k columns of b. Large matrices are solved by LAPACK
+// in blocks, unless a zero on the diagonal would make it refuse.
+template <class T>
+static void solve_triangle(const T *a, T *b, int64_t n, int64_t k, bool upper, bool transposed, bool unit) {
+  constexpr int64_t kBlockedFrom = 64;
+  bool regular = n >= kBlockedFrom;
+  for (int64_t i = 0; regular && !unit && i < n; ++i) regular = a[i + i * n] != T(0);
+  if (!regular) return triangular_solve(a, b, n, k, upper, transposed, unit);
+  const int order = narrow_int(n), columns = narrow_int(k), ld = leading(n);
+  int info = 0;
+  lapack<T>(Routine::trtrs, upper ? "U" : "L", transposed ? "T" : "N", unit ? "U" : "N", &order, &columns, a, &ld, b,
+            &ld, &info);
+}
+
 MSA_KERNEL(LinalgSolveTriangular) {  // A, B, upper, left, unitriangular -> X
   const Tensor &a = c.in(0), &b = c.in(1);
   const bool upper = c.flag(2), left = c.flag(3), unit = c.flag(4);
@@ -326,7 +340,7 @@ MSA_KERNEL(LinalgSolveTriangular) {  // A, B, upper, left, unitriangular -> X
   const int64_t n = a.size(-1), k = b.size(left ? -1 : -2), count = count_of(batch);
   MSA_SWITCH_LAPACK(b.dtype, "triangular_solve_cpu", ({
                       for_each_matrix(count, [&](int64_t i) {
-                        triangular_solve(f.ptr<T>() + i * n * n, o.ptr<T>() + i * n * k, n, k, upper, !left, unit);
+                        solve_triangle(f.ptr<T>() + i * n * n, o.ptr<T>() + i * n * k, n, k, upper, !left, unit);
                       });
                     }));
 }
@@ -346,8 +360,8 @@ MSA_KERNEL(TriangularSolve) {  // b, A, upper, transpose, unitriangular -> solut
   const int64_t n = a.size(-1), k = b.size(-1), count = count_of(batch);
   MSA_SWITCH_LAPACK(b.dtype, "triangular_solve_cpu", ({
                       for_each_matrix(count, [&](int64_t i) {
-                        triangular_solve(f.ptr<T>() + i * n * n, o.ptr<T>() + i * n * k, n, k, c.flag(2), c.flag(3),
-                                         c.flag(4));
+                        solve_triangle(f.ptr<T>() + i * n * n, o.ptr<T>() + i * n * k, n, k, c.flag(2), c.flag(3),
+                                       c.flag(4));
                       });
                     }));
 }

@@ -2,6 +2,7 @@
 #include "category.h"
 #include "from_bool.h"
 #include "half_blocks.h"
+#include "loop_rows.h"
 #include "pointwise.h"
 
 namespace msa {
@@ -207,17 +208,11 @@ bool flat_steps(int count, int nout, const Tensor *const *t, int64_t *step) {
 template <int N>
 void run_short_rows(const Job &job, const Loop<N> &loop, int64_t grain) {
   const int64_t n = loop.sizes[0];
-  Loop<N> rows = loop;
-  rows.numel /= n;
-  --rows.ndim;
-  std::copy(loop.sizes + 1, loop.sizes + loop.ndim, rows.sizes);
   int64_t step[N];
-  for (int k = 0; k < N; ++k) {
-    step[k] = loop.strides[k][0];
-    std::copy(loop.strides[k] + 1, loop.strides[k] + loop.ndim, rows.strides[k]);
-  }
-  rows.run([&](char **p, const int64_t *row_step, int64_t count) { job.run_rows(p, step, row_step, n, count); },
-           std::max<int64_t>(2, grain / n));
+  for (int k = 0; k < N; ++k) step[k] = loop.strides[k][0];
+  over_rows(loop).run(
+      [&](char **p, const int64_t *row_step, int64_t count) { job.run_rows(p, step, row_step, n, count); },
+      std::max<int64_t>(2, grain / n));
 }
 
 template <int N>

@@ -103,36 +103,46 @@ void scan(Call &c, const char *op, Step step) {  // input, dim, dtype
 MSA_KERNEL(CumsumExt) { scan(c, "cumsum_out_cpu", SumStep()); }
 MSA_KERNEL(Cumprod) { scan(c, "cumprod_out_cpu", ProdStep()); }
 
-// The last of the largest (or smallest) elements so far, and its position. Once an element is NaN, the last NaN is.
+// Whether v is the new extremum after `best`. The last of equal elements is, and once an element is NaN, the last NaN
+// is.
+template <bool kMax, class T>
+bool is_extreme(T v, T best) {
+  const compute_t<T> a = v, b = best;
+  return (a != a) | (kMax ? a >= b : a <= b);
+}
 template <bool kMax, class T>
 void take_extreme(T *best, int64_t *where, T v, int64_t i) {
-  const compute_t<T> a = v, b = *best;
-  const bool take = (a != a) | (kMax ? a >= b : a <= b);
+  const bool take = is_extreme<kMax>(v, *best);
   *best = take ? v : *best;
   *where = take ? i : *where;
 }
 
-// Rows of contiguous elements, four at a time, as in running_rows().
+// Rows of contiguous elements. In most rows few elements are new extrema, so blocks without one are found and filled
+// first, with vectors.
 template <bool kMax, class T>
 void extreme_rows(const T *p, T *q, int64_t *k, const Lines &l) {
-  constexpr int R = 4;
-  parallel_for((l.outer + R - 1) / R, std::max<int64_t>(1, kGrain / (l.n * R)), [&](int64_t begin, int64_t end) {
-    for (int64_t g = begin; g < end; ++g) {
-      const int64_t first = g * R, rows = std::min<int64_t>(R, l.outer - first), from = first * l.n;
-      T best[R];
-      int64_t where[R] = {};
-      for (int64_t r = 0; r < rows; ++r) best[r] = element<T>(p + from + r * l.n);
-      auto step = [&](int64_t r, int64_t i) {
-        const int64_t at = from + r * l.n + i;
-        take_extreme<kMax, T>(best + r, where + r, element<T>(p + at), i);
-        q[at] = best[r];
-        k[at] = where[r];
-      };
-      for (int64_t i = 0; i < l.n; ++i)
-        if (rows == R)
-          for (int r = 0; r < R; ++r) step(r, i);
-        else
-          for (int64_t r = 0; r < rows; ++r) step(r, i);
+  constexpr int64_t kBlock = 32;
+  parallel_for(l.outer, std::max<int64_t>(1, kGrain / l.n), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const T *in = p + row * l.n;
+      T *out = q + row * l.n, best = element<T>(in);
+      int64_t *place = k + row * l.n, where = 0;
+      for (int64_t i = 0; i < l.n; i += kBlock) {
+        const int64_t n = std::min(kBlock, l.n - i);
+        int any = n < kBlock;
+        if (!any)
+          for (int64_t j = 0; j < kBlock; ++j) any |= is_extreme<kMax>(element<T>(in + i + j), best);
+        if (!any) {
+          std::fill_n(out + i, kBlock, best);
+          std::fill_n(place + i, kBlock, where);
+          continue;
+        }
+        for (int64_t j = i; j < i + n; ++j) {
+          if (is_extreme<kMax>(element<T>(in + j), best)) best = element<T>(in + j), where = j;
+          out[j] = best;
+          place[j] = where;
+        }
+      }
     }
   });
 }

@@ -113,26 +113,62 @@ void RowSorter::sort(const void *row, int64_t *order) {
   }
 }
 
+// Moves the k first elements of v to its front, in sorted order. Returns whether any order of the algorithm's steps
+// gives these k: no two of them are equal, and the next one differs from the last.
+template <class V, class Less, class Same>
+static bool take_distinct(V &v, int64_t k, Less less, Same same) {
+  const int64_t n = static_cast<int64_t>(v.size()), m = std::min(k + 1, n);
+  if (m < n / 8) {  // most elements are larger than the m smallest ones so far
+    std::make_heap(v.begin(), v.begin() + m, less);
+    for (int64_t i = m; i < n; ++i) {
+      if (!less(v[i], v[0])) continue;
+      std::pop_heap(v.begin(), v.begin() + m, less);
+      v[m - 1] = v[i];
+      std::push_heap(v.begin(), v.begin() + m, less);
+    }
+  } else if (m < n) {
+    std::nth_element(v.begin(), v.begin() + m, v.end(), less);
+  }
+  std::sort(v.begin(), v.begin() + m, less);
+  return std::adjacent_find(v.begin(), v.begin() + m, same) == v.begin() + m;
+}
+
 // PyTorch takes the first k with these algorithms of the standard library and compares the values alone. Among equal
 // elements they choose by the course of the algorithm, so the positions are PyTorch's only if the algorithms are too.
+template <class V, class Less>
+static void take_as_pytorch(V &v, int64_t k, bool sorted, Less less) {
+  const int64_t n = static_cast<int64_t>(v.size());
+  if (k * 64 <= n) {
+    std::partial_sort(v.begin(), v.begin() + k, v.end(), less);
+  } else {
+    std::nth_element(v.begin(), v.begin() + k - 1, v.end(), less);
+    if (sorted) std::sort(v.begin(), v.begin() + k - 1, less);
+  }
+}
+
 void RowSorter::first(const void *row, int64_t k, bool sorted, int64_t *order) {
-  load(row);
-  auto take = [&](auto &v, auto less, auto at) {
-    if (k * 64 <= n_) {
-      std::partial_sort(v.begin(), v.begin() + k, v.end(), less);
-    } else {
-      std::nth_element(v.begin(), v.begin() + k - 1, v.end(), less);
-      if (sorted) std::sort(v.begin(), v.begin() + k - 1, less);
+  if (k == 0) return;
+  const bool ordered = sorted || k == 1 || k * 64 <= n_;  // whether PyTorch's result is sorted
+  auto take = [&](auto &v, auto less, auto key, auto at) {
+    auto keys_less = [=](const auto &a, const auto &b) { return key(a) < key(b); };
+    auto keys_same = [=](const auto &a, const auto &b) { return key(a) == key(b); };
+    if (!ordered) {
+      take_as_pytorch(v, k, sorted, keys_less);
+    } else if (!take_distinct(v, k, less, keys_same)) {
+      load(row);  // in the order of the row again
+      take_as_pytorch(v, k, sorted, keys_less);
     }
     for (int64_t i = 0; i < k; ++i) order[i] = at(v[i]);
   };
-  if (k == 0) return;
+  load(row);
   if (narrow_)
     take(
-        packed_, [](uint64_t a, uint64_t b) { return a >> 32 < b >> 32; },
+        packed_, [](uint64_t a, uint64_t b) { return a < b; }, [](uint64_t v) { return v >> 32; },
         [](uint64_t v) { return static_cast<int64_t>(v & 0xFFFFFFFFu); });
   else
-    take(wide_, [](const Wide &a, const Wide &b) { return a.key < b.key; }, [](const Wide &v) { return v.at; });
+    take(
+        wide_, [](const Wide &a, const Wide &b) { return a.key != b.key ? a.key < b.key : a.at < b.at; },
+        [](const Wide &v) { return v.key; }, [](const Wide &v) { return v.at; });
 }
 
 int64_t RowSorter::nth(const void *row, int64_t k) {
