@@ -13,6 +13,7 @@ from megatron_ms import commands, config
 from megatron_ms.conversion import checkpoints, forward, tools, upstream, weights
 from megatron_ms.errors import UserError
 from megatron_ms.models import levels
+from megatron_ms.models.foreign import FOREIGN
 from megatron_ms.models.toys import TOYS
 from megatron_ms.training import megatron
 from megatron_ms.training.folder import LATEST
@@ -31,6 +32,7 @@ ROWS = [
     ("Mixtral", ["parallel.expert=2"]),
     ("Qwen3", ["parallel.tensor=2"]),
     ("Qwen3-MoE", ["parallel.pipeline=2", "parallel.expert=2"]),
+    ("InternLM2", ["parallel.pipeline=2", "parallel.num_layer_list='1,3'"]),
 ]
 
 
@@ -44,7 +46,7 @@ def trees() -> Path:
 def test_there_and_back(trees, tmp_path, monkeypatch, family, layout) -> None:
     """To Megatron and to Hugging Face again: the same tensors bit for bit, and Megatron's logits are those of transformers."""
     monkeypatch.chdir(tmp_path)
-    toy = TOYS[family]
+    toy = (TOYS | FOREIGN)[family]
     toy.make(tmp_path / "model")
     text = f"recipe: {toy.recipe}\nrun: {{trees: {trees}, device: npu}}\ndataset: {{sequence_length: 64}}\n"
     (tmp_path / "convert.yaml").write_text(f"{text}convert: {{source: model, output: there, to: megatron}}\n")
