@@ -182,7 +182,9 @@ def test_the_peak_memory_is_asked_for_from_a_million_elements_on(tmp_path):
 
 def test_rows_without_a_kernel_stand_apart():
     row = {"dtype": "bfloat16", "family": "products", "call": "mm"}
-    assert operators.apart(row, {"ratio": 0.1}, {"fma", "avx2"}) == "the processor has no products of bfloat16"
+    assert (
+        operators.apart(row, {"ratio": 0.1}, {"fma", "avx2"}) == "the processor has no products of bfloat16"
+    )
     assert operators.apart(row, {"ratio": 0.1}, {"fma", "avx2", "amx_bf16"}) == ""
     half = row | {"dtype": "float16"}
     assert operators.apart(half, {"ratio": 60}, {"avx512_bf16"}) == "the processor has no products of float16"
@@ -197,7 +199,9 @@ def test_rows_without_a_kernel_stand_apart():
         operators.apart(row, {"error": "no kernel\nmore", "failed": ["ours", "theirs"]}, set())
         == "PyTorch refuses it: no kernel"
     )
-    assert operators.apart(row | {"dtype": "float32"}, {"error": "no kernel", "failed": ["ours"]}, set()) == ""
+    assert (
+        operators.apart(row | {"dtype": "float32"}, {"error": "no kernel", "failed": ["ours"]}, set()) == ""
+    )
 
 
 def test_means_count_large_ratios_in_two_ways():
