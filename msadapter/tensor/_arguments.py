@@ -26,39 +26,89 @@ def check_wide(function: str, offset, size, stride) -> None:
                 )
 
 
+_DEVICE_FIRST = ("device", "dtype", "non_blocking", "copy")
+_DTYPE_FIRST = ("dtype", "non_blocking", "copy")
+_TENSOR_FIRST = ("tensor", "non_blocking", "copy")
+_NUMBERS = {float: "float64", int: "int64", bool: "bool", complex: "complex128"}  # Python's types as dtypes
+_DEFAULTS = {
+    "device": None,
+    "dtype": None,
+    "tensor": None,
+    "non_blocking": False,
+    "copy": False,
+    "memory_format": None,
+}
+
+
+def _stands_for_dtype(value) -> bool:
+    return isinstance(value, type) and value in _NUMBERS
+
+
+def _names_of_to(args, kwargs) -> tuple[str, ...]:
+    """Return the names of the positional arguments of `to`. The first argument tells which of its three forms is meant."""
+    first = args[0] if args else None
+    if isinstance(first, dtypes.dtype) or _stands_for_dtype(first):
+        return _DTYPE_FIRST
+    return _TENSOR_FIRST if isinstance(first, Base) or "tensor" in kwargs else _DEVICE_FIRST
+
+
+def _fits(name: str, value) -> bool:
+    if name in ("non_blocking", "copy"):
+        return isinstance(value, bool)
+    if name == "tensor":
+        return isinstance(value, Base)
+    if name == "dtype":
+        return value is None or isinstance(value, dtypes.dtype) or _stands_for_dtype(value)
+    if name == "device":
+        return value is None or isinstance(value, (str, Device)) or type(value) is int
+    return True
+
+
 def parse_to(*args, **kwargs):
-    device = kwargs.pop("device", None)
-    dtype = kwargs.pop("dtype", None)
-    copy_ = kwargs.pop("copy", False)
-    non_blocking = kwargs.pop("non_blocking", False)
-    memory_format = kwargs.pop("memory_format", None)
-    other = kwargs.pop("other", None)
-    if kwargs:
-        raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
-    flags = []
-    for place, a in enumerate(args):
-        if isinstance(a, dtypes.dtype):
-            dtype = a
-        elif isinstance(a, Base):
-            other = a
-        elif isinstance(a, bool):
-            flags.append(a)
-        elif isinstance(a, (str, Device)) or (isinstance(a, int) and place == 0):
-            device = a
-        elif a is not None:
-            raise TypeError(f"to() received an invalid combination of arguments - got ({type(a).__name__})")
-    for name, flag in (("copy", copy_), ("non_blocking", non_blocking)):
-        if not isinstance(flag, bool):
-            raise TypeError(
-                f"to() received an invalid combination of arguments: '{name}' must be bool, not {type(flag).__name__}"
-            )
-    if flags:
-        non_blocking = flags[0]
-    if len(flags) > 1:
-        copy_ = flags[1]
-    if other is not None:
-        dtype, device = other.dtype, other.device
-    return device, dtype, copy_, memory_format, non_blocking
+    """Return (device, dtype, copy, memory_format, non_blocking) of a call of `Tensor.to`.
+
+    The forms are (device, dtype, ...), (dtype, ...) and (tensor, ...), each with non_blocking and copy, and memory_format by
+    name. TypeError for anything else.
+    """
+    names = _names_of_to(args, kwargs)
+    if len(args) > len(_DEVICE_FIRST):
+        raise TypeError(f"to() takes from 0 to 4 positional arguments but {len(args)} were given")
+    given = dict(zip(names, args, strict=False))
+    allowed = {*names, "memory_format"} - set(given)
+    given.update(kwargs)
+    if (
+        len(args) > len(names)
+        or not allowed.issuperset(kwargs)
+        or not all(_fits(name, value) for name, value in given.items())
+    ):
+        raise _no_form_of_to(args, kwargs)
+    found = _DEFAULTS | given
+    if found["tensor"] is not None:
+        found["dtype"], found["device"] = found["tensor"].dtype, found["tensor"].device
+    dtype = found["dtype"] if not isinstance(found["dtype"], type) else dtypes.ALL[_NUMBERS[found["dtype"]]]
+    return found["device"], dtype, found["copy"], found["memory_format"], found["non_blocking"]
+
+
+def _no_form_of_to(args, kwargs) -> TypeError:
+    told = ", ".join(
+        [*map(_type_name, args), *(f"{name}={_type_name(value)}" for name, value in kwargs.items())]
+    )
+    return TypeError(
+        f"to() received an invalid combination of arguments - got ({told}{'' if args else ', '}), but expected one of:\n"
+        " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, "
+        "torch.memory_format memory_format = None)\n"
+        " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
+        " * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
+    )
+
+
+def _type_name(value) -> str:
+    kind = type(value)
+    return (
+        kind.__name__
+        if kind.__module__ == "builtins" or kind.__name__ == "Tensor"
+        else f"torch.{kind.__name__}"
+    )
 
 
 def dtype_from_type_name(name: str) -> dtypes.dtype:

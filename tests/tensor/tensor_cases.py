@@ -564,3 +564,45 @@ def torch_function(torch):
     x.mul(2)
     torch.nn.functional.relu(x)
     return seen
+
+
+def forms_of_to(torch):
+    """The first argument tells the form, and the others have to fit it."""
+    x, y = torch.ones(2), torch.zeros(1, dtype=torch.float64)
+    forms = (
+        ("cpu", torch.float64),
+        ("cpu", torch.float64, True, True),
+        (torch.float64, True, True),
+        (y, True),
+        (None,),
+        (None, torch.float64),
+        (float,),
+        ("cpu", int),
+        (),
+    )
+    wrong = (
+        (torch.float64, "cpu"),
+        ("cpu", True),
+        ("cpu", torch.float64, True, True, True),
+        (torch.float64, 1),
+        (y, torch.float32),
+        (torch.float64, None),
+        ([1],),
+        ("cpu", "cpu"),
+    )
+    named = ({"tensor": y}, {"device": "cpu", "dtype": torch.float64}, {"dtype": float})
+    refused = (
+        ((torch.float64,), {"device": "cpu"}),
+        ((torch.float64,), {"dtype": torch.float64}),
+        ((torch.float64,), {"copy": 1}),
+        ((torch.float64,), {"non_blocking": None}),
+        ((y,), {"dtype": torch.float32}),
+        ((), {"other": y}),
+        ((), {"foo": 1}),
+    )
+    return [
+        [x.to(*form).dtype for form in forms],
+        [x.to(**form).dtype for form in named],
+        [refusal(x.to, *form) for form in wrong],
+        [refusal(x.to, *args, **kwargs) for args, kwargs in refused],
+    ]
