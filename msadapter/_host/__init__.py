@@ -6,7 +6,7 @@
     launcher      `python -m msadapter script.py`
     cache         who may change the built libraries, and whether they are whole
     cache_limit   how large the cache of built libraries may become
-    commands      doctor and build, before the C++ layer is loaded
+    commands      doctor, build, enable and disable, before the C++ layer is loaded
     doctor        `python -m msadapter doctor`
     coverage      writes docs/coverage.md
     version       the version of this project

@@ -99,3 +99,14 @@ def test_only_virtual_environments_are_changed():
     code = "import sys; sys.prefix = sys.base_prefix; from msadapter._host.enable import main; sys.exit(main('enable', []))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=CLEAN, capture_output=True, text=True)
     assert done.returncode == 2 and "is not a virtual environment" in done.stderr
+
+
+def test_mindspore_need_not_be_there(tmp_path):
+    """Both commands use the standard library alone: the environment has nothing but msadapter."""
+    venv.create(tmp_path, with_pip=False)
+    (next(tmp_path.glob("lib/python*/site-packages")) / "packages.pth").write_text(f"{ROOT}\n")
+    assert "No module named 'numpy'" in run(tmp_path, "-c", "import numpy").stderr
+    told = run(tmp_path, "-m", "msadapter", "enable")
+    assert told.returncode == 0 and place(tmp_path).exists(), told.stderr
+    told = run(tmp_path, "-m", "msadapter", "disable")
+    assert told.returncode == 0 and not place(tmp_path).exists(), told.stderr
