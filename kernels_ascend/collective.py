@@ -39,7 +39,7 @@ def _gathered(x, group, world_size: int):
     from msadapter import distributed
 
     out = x.new_empty(world_size * x.shape[0], *x.shape[1:])
-    distributed.all_gather_into_tensor(out, x.contiguous(), group=group)
+    distributed.all_gather_single(out, x.contiguous(), group=group)
     return out
 
 
@@ -51,7 +51,7 @@ def _scattered(x, group, world_size: int):
     if x.shape[0] % world_size:
         raise RuntimeError(f"{x.shape[0]} rows cannot be divided among {world_size} processes")
     out = x.new_empty(x.shape[0] // world_size, *x.shape[1:])
-    distributed.reduce_scatter_tensor(out, x.contiguous(), group=group)
+    distributed.reduce_scatter_single(out, x.contiguous(), group=group)
     return out
 
 

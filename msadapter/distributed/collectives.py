@@ -1,8 +1,13 @@
 """Collective operations on tensors. The functions check their arguments and call the backend."""
 
+import threading
+import time
+import warnings
 from contextlib import contextmanager
 
 from .. import ops
+from ..alias import TORCH_VERSION
+from ..profiler._ranges import recorders, thread
 from ..tensor import Tensor
 from . import debug
 from .process_group import check_length, default_group, resolve, world
@@ -49,7 +54,52 @@ def _root(group, rank, group_rank, what):
     return rank if pg is default_group() else get_group_rank(pg, rank)
 
 
+class _Recording(threading.local):
+    """The name under which this thread records its collectives, and when the last one was started."""
+
+    name: str | None = None
+    start = 0
+
+
+_recording = _Recording()
+
+
+@contextmanager
+def record_comm(name: str):
+    """Inside this block, the profiler shows each collective of this thread as ``name``, from its start to the end of its wait."""
+    previous, _recording.name = _recording.name, name
+    try:
+        yield
+    finally:
+        _recording.name = previous
+
+
+def _mover(pg):
+    """The backend of a group, which is about to be called."""
+    if _recording.name is not None:
+        _recording.start = time.perf_counter_ns()
+    return pg._backend
+
+
+def _record(work, name: str, start: int) -> None:
+    """Let the first wait of an operation add a range to the traces of running profilers."""
+    wait = work.wait
+
+    def recorded(*args, **kwargs):
+        work.wait = wait
+        try:
+            return wait(*args, **kwargs)
+        finally:
+            end = time.perf_counter_ns()
+            for recorder in recorders:
+                recorder.add(name, None, start, end, thread())
+
+    work.wait = recorded
+
+
 def _done(work, async_op, group=None):
+    if _recording.name is not None and recorders:
+        _record(work, _recording.name, _recording.start)
     gathering = world.coalescing.get(resolve(group)) if world.coalescing else None
     if gathering is not None:
         gathering.append(work)
@@ -65,7 +115,7 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
     _check_tensor(tensor, "tensor")
     if not_in_group(group, "all_reduce"):
         return None
-    return _done(resolve(group)._backend.allreduce(tensor, op), async_op, group)
+    return _done(_mover(resolve(group)).allreduce(tensor, op), async_op, group)
 
 
 def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
@@ -74,7 +124,7 @@ def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
     _check_list(tensors, "tensors")
     if not_in_group(group, "all_reduce_coalesced"):
         return None
-    return _done(Together([resolve(group)._backend.allreduce(t, op) for t in tensors]), async_op)
+    return _done(Together([_mover(resolve(group)).allreduce(t, op) for t in tensors]), async_op)
 
 
 def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
@@ -83,7 +133,7 @@ def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_
     if not_in_group(group, "reduce"):
         return None
     return _done(
-        resolve(group)._backend.reduce(tensor, _root(group, dst, group_dst, "dst"), op), async_op, group
+        _mover(resolve(group)).reduce(tensor, _root(group, dst, group_dst, "dst"), op), async_op, group
     )
 
 
@@ -93,7 +143,7 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
     if not_in_group(group, "broadcast"):
         return None
     return _done(
-        resolve(group)._backend.broadcast(tensor, _root(group, src, group_src, "src")), async_op, group
+        _mover(resolve(group)).broadcast(tensor, _root(group, src, group_src, "src")), async_op, group
     )
 
 
@@ -106,7 +156,7 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
     pg = resolve(group)
     check_length(tensor_list, pg.size(), "all_gather: the output list")
     _check_dtypes(tensor, tensor_list)
-    return _done(pg._backend.allgather(tensor_list, tensor), async_op, group)
+    return _done(_mover(pg).allgather(tensor_list, tensor), async_op, group)
 
 
 def all_gather_single(output_tensor, input_tensor, group=None, async_op=False):
@@ -120,15 +170,32 @@ def all_gather_single(output_tensor, input_tensor, group=None, async_op=False):
         raise ValueError("output tensor size must be equal to world_size times input tensor size")
     if output_tensor.dtype != input_tensor.dtype:
         raise TypeError("output tensor must have the same type as input tensor")
-    return _done(pg._backend.allgather_into(output_tensor, input_tensor), async_op, group)
+    return _done(_mover(pg).allgather_into(output_tensor, input_tensor), async_op, group)
+
+
+_NEWEST = not TORCH_VERSION.startswith("2.7")  # whose names for these functions are newer ones
+
+
+def _warn_of_older(name: str, newer: str, state: str = "is deprecated") -> None:
+    warnings.warn(
+        f"`torch.distributed.{name}` {state}. Please use `torch.distributed.{newer}` instead.",
+        FutureWarning,
+        stacklevel=3,
+    )
 
 
 def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
-    """The older name of all_gather_single."""
+    """The older name of all_gather_single, which warns as in PyTorch 2.13."""
+    if _NEWEST:
+        _warn_of_older("all_gather_into_tensor", "all_gather_single")
     return all_gather_single(output_tensor, input_tensor, group, async_op)
 
 
-_all_gather_base = all_gather_into_tensor
+def _all_gather_base(output_tensor, input_tensor, group=None, async_op=False):
+    """The oldest name of all_gather_single, which warns as in PyTorch."""
+    newer = "all_gather_single" if _NEWEST else "all_gather_into_tensor"
+    _warn_of_older("_all_gather_base", newer, "is a private function and will be deprecated")
+    return all_gather_single(output_tensor, input_tensor, group, async_op)
 
 
 def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op=False):
@@ -144,7 +211,7 @@ def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, asy
                 f"{len(input_tensor_list)} inputs"
             )
     works = [
-        pg._backend.allgather([outputs[j] for outputs in output_tensor_lists], tensor)
+        _mover(pg).allgather([outputs[j] for outputs in output_tensor_lists], tensor)
         for j, tensor in enumerate(input_tensor_list)
     ]
     return _done(Together(works), async_op)
@@ -165,7 +232,7 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
         _check_dtypes(tensor, gather_list)
     elif gather_list:
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
-    return _done(pg._backend.gather(gather_list or [], tensor, root), async_op, group)
+    return _done(_mover(pg).gather(gather_list or [], tensor, root), async_op, group)
 
 
 def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
@@ -183,7 +250,7 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
         _check_dtypes(tensor, scatter_list)
     elif scatter_list:
         raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
-    return _done(pg._backend.scatter(tensor, scatter_list or [], root), async_op, group)
+    return _done(_mover(pg).scatter(tensor, scatter_list or [], root), async_op, group)
 
 
 def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
@@ -199,7 +266,7 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
         raise ValueError(
             f"reduce_scatter: the output has {output.numel()} elements, but the input for this rank has {own.numel()}"
         )
-    return _done(resolve(group)._backend.reduce_scatter(output, list(input_list), op), async_op, group)
+    return _done(_mover(resolve(group)).reduce_scatter(output, list(input_list), op), async_op, group)
 
 
 def reduce_scatter_single(output, input, op=ReduceOp.SUM, group=None, async_op=False):
@@ -213,15 +280,21 @@ def reduce_scatter_single(output, input, op=ReduceOp.SUM, group=None, async_op=F
         raise ValueError("input tensor must be the same size as output size times world size")
     if output.dtype != input.dtype:
         raise TypeError("input tensor must have the same type as output tensor")
-    return _done(pg._backend.reduce_scatter_into(output, input, op), async_op, group)
+    return _done(_mover(pg).reduce_scatter_into(output, input, op), async_op, group)
 
 
 def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
-    """The older name of reduce_scatter_single."""
+    """The older name of reduce_scatter_single, which warns as in PyTorch 2.13."""
+    if _NEWEST:
+        _warn_of_older("reduce_scatter_tensor", "reduce_scatter_single")
     return reduce_scatter_single(output, input, op, group, async_op)
 
 
-_reduce_scatter_base = reduce_scatter_tensor
+def _reduce_scatter_base(output, input, op=ReduceOp.SUM, group=None, async_op=False):
+    """The oldest name of reduce_scatter_single, which warns as in PyTorch."""
+    newer = "reduce_scatter_single" if _NEWEST else "reduce_scatter_tensor"
+    _warn_of_older("_reduce_scatter_base", newer, "is a private function and will be deprecated")
+    return reduce_scatter_single(output, input, op, group, async_op)
 
 
 def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
@@ -234,7 +307,7 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
         check_length(tensors, resolve(group).size(), "all_to_all: a list")
         _check_dtypes(input_tensor_list[0], tensors)
     return _done(
-        resolve(group)._backend.alltoall(list(output_tensor_list), list(input_tensor_list)), async_op, group
+        _mover(resolve(group)).alltoall(list(output_tensor_list), list(input_tensor_list)), async_op, group
     )
 
 
@@ -251,7 +324,7 @@ def all_to_all_single(
     output_split_sizes, input_split_sizes = _numbers(output_split_sizes), _numbers(input_split_sizes)
     _check_splits(output, output_split_sizes, pg.size())
     _check_splits(input, input_split_sizes, pg.size())
-    work = pg._backend.alltoall_single(output, input, output_split_sizes, input_split_sizes)
+    work = _mover(pg).alltoall_single(output, input, output_split_sizes, input_split_sizes)
     return _done(work, async_op, group)
 
 
@@ -283,7 +356,7 @@ def barrier(group=None, async_op=False, device_ids=None, timeout=None):
         return None
     if device_ids is not None and not isinstance(device_ids, list):
         raise TypeError("Invalid function argument: device_ids type should be List[int]")
-    work = resolve(group)._backend.barrier()
+    work = _mover(resolve(group)).barrier()
     if timeout is not None:
         work.timeout = timeout
     return _done(work, async_op)

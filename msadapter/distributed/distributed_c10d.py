@@ -21,6 +21,7 @@ from .collectives import (
     broadcast,
     gather,
     monitored_barrier,
+    record_comm,
     reduce,
     reduce_scatter,
     reduce_scatter_single,
@@ -53,6 +54,8 @@ from .process_group import (
 from .process_group import default_group as _get_default_group
 from .process_group import world as _world
 from .reduce_op import ReduceOp, _make_nccl_premul_sum, reduce_op, supports_complex
+from .setup import SHRINK_ABORT as SHRINK_ABORT
+from .setup import SHRINK_DEFAULT as SHRINK_DEFAULT
 from .setup import (
     destroy_process_group,
     get_backend,
@@ -80,6 +83,7 @@ from .setup import (
     new_subgroups_by_enumeration,
     register_rendezvous_handler,
     rendezvous,
+    shrink_group,
     split_group,
 )
 from .store import FileStore, HashStore, PrefixStore, Store
@@ -167,6 +171,7 @@ __all__ = [
     "new_group",
     "new_subgroups",
     "new_subgroups_by_enumeration",
+    "record_comm",
     "recv",
     "recv_object_list",
     "reduce",
@@ -180,6 +185,7 @@ __all__ = [
     "scatter_object_list",
     "send",
     "send_object_list",
+    "shrink_group",
     "split_group",
     "supports_complex",
 ]

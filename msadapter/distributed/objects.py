@@ -8,7 +8,7 @@ import numpy as np
 from .. import ops
 from .._values.dtype import ALL
 from ..tensor import _tensor as factory
-from .collectives import _root, all_gather, all_gather_into_tensor, broadcast, gather, scatter
+from .collectives import _root, all_gather, all_gather_single, broadcast, gather, scatter
 from .point_to_point import recv, send
 from .process_group import resolve
 from .setup import not_in_group
@@ -43,7 +43,7 @@ def _tensor_to_object(tensor, tensor_size, group=None):
 
 def _sizes(size, pg):
     sizes = _counts(pg.size(), pg)
-    all_gather_into_tensor(sizes, size, pg)
+    all_gather_single(sizes, size, pg)
     return [int(s) for s in sizes]
 
 

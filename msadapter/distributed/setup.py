@@ -145,11 +145,13 @@ def init_process_group(
     group_name: str = "",
     pg_options=None,
     device_id=None,
+    _ranks=None,
 ) -> None:
     """Starts the job and creates the group of all processes.
 
     backend: nccl, gloo, hccl, mpi, a map like 'cpu:gloo,cuda:nccl', or None. Rank and size come from the
-    arguments, the init_method or the environment. ValueError when called twice.
+    arguments, the init_method or the environment. _ranks: numbers from which the name of the group is made; PyTorch's jobs of
+    several worlds in one store need them. ValueError when called twice.
     """
     if is_initialized():
         raise ValueError("trying to initialize the default process group twice!")
@@ -183,7 +185,7 @@ def init_process_group(
         ranks,
         str(backend or name),
         moving,
-        group_name or "0",
+        _name_of_ranks(_ranks) if _ranks else group_name or "0",
         "default_pg",
         PrefixStore("default_pg", store),
         timeout,
@@ -278,6 +280,40 @@ def _timeout_of(options, backend):
             f"not {type(options).__name__}"
         )
     return getattr(options, "_timeout", None)
+
+
+SHRINK_DEFAULT, SHRINK_ABORT = 0, 1
+
+
+def shrink_group(ranks_to_exclude, group=None, shrink_flags=SHRINK_DEFAULT, pg_options=None):
+    """Raises TypeError, as PyTorch does for every backend but NCCL: MPI and HCCL cannot drop ranks from a group.
+
+    `new_group(..., use_local_synchronization=True)` makes a group of the ranks that are left. Before, the arguments are
+    checked as in PyTorch.
+    """
+    if not isinstance(ranks_to_exclude, list):
+        raise TypeError(
+            f"ranks_to_exclude must be a list, but got {type(ranks_to_exclude).__name__}. Example: [1, 3, 5] to exclude ranks 1, "
+            "3, and 5."
+        )
+    if not ranks_to_exclude:
+        raise ValueError(
+            "ranks_to_exclude cannot be empty. To shrink a group, you must specify at least one rank to exclude. Example: "
+            "[failed_rank_id]"
+        )
+    if shrink_flags not in (SHRINK_DEFAULT, SHRINK_ABORT):
+        raise ValueError(
+            f"Invalid shrink_flags value: {shrink_flags}. Must be one of: SHRINK_DEFAULT ({SHRINK_DEFAULT}) or SHRINK_ABORT "
+            f"({SHRINK_ABORT}). Use SHRINK_ABORT to abort ongoing operations before shrinking."
+        )
+    target = group or default_group()
+    if target.size() <= 1:
+        raise ValueError(
+            f"Cannot shrink a process group with size {target.size()}. Group must have at least 2 ranks to support shrinking."
+        )
+    raise TypeError(
+        f"Process group backend for '{world.pg_names[target]}' does not support shrinking operations."
+    )
 
 
 def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_options=None, group_desc=None):

@@ -109,8 +109,8 @@ class Collectives:
         Collectives._fill(outputs, [given[group.me] for given in group.exchange("all_to_all", inputs)])
 
     @staticmethod
-    def all_gather_into_tensor(output, tensor, group):
-        Collectives._fill(output.split(tensor.numel()), group.exchange("all_gather_into_tensor", tensor))
+    def all_gather_single(output, tensor, group):
+        Collectives._fill(output.split(tensor.numel()), group.exchange("all_gather_single", tensor))
 
     @staticmethod
     def all_to_all_single(output, tensor, output_sizes, input_sizes, group):

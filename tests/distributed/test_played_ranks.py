@@ -19,7 +19,7 @@ RANKS = (4, 6, 9)
 def exchanged_by_threads(monkeypatch):
     for module in (fc, functional, averaging):
         monkeypatch.setattr(module, "collectives", Collectives)
-    for name in ("all_gather", "all_gather_into_tensor", "broadcast", "gather", "scatter"):
+    for name in ("all_gather", "all_gather_single", "broadcast", "gather", "scatter"):
         monkeypatch.setattr(objects, name, getattr(Collectives, name))
     monkeypatch.setattr(objects, "not_in_group", lambda group, what: False)
     monkeypatch.setattr(

@@ -1,6 +1,8 @@
 """torch.distributed in a job of one process."""
 
 import datetime
+import hashlib
+import warnings
 
 import pytest
 
@@ -254,3 +256,67 @@ def test_the_name_of_the_communicator(job):
     assert dist.distributed_c10d._resolve_process_group(backend.get_hccl_comm_name(0)) is group
     with pytest.raises(RuntimeError, match="rank 3 is not in the group"):
         group.get_hccl_comm_name(3)
+
+
+@pytest.mark.parametrize("newest", [True, False])
+def test_older_names_warn_as_in_pytorch(job, monkeypatch, newest):
+    monkeypatch.setattr(dist.collectives, "_NEWEST", newest)
+    private = "is a private function and will be deprecated"
+    calls = {
+        "all_gather_into_tensor": ("is deprecated", "all_gather_single", 1.0),
+        "_all_gather_base": (private, "all_gather_single" if newest else "all_gather_into_tensor", 1.0),
+        "reduce_scatter_tensor": ("is deprecated", "reduce_scatter_single", 1.0),
+        "_reduce_scatter_base": (
+            private,
+            "reduce_scatter_single" if newest else "reduce_scatter_tensor",
+            1.0,
+        ),
+    }
+    for name, (state, newer, value) in calls.items():
+        out = torch.zeros(2)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            getattr(dist, name)(out, torch.ones(2))
+        texts = [f"`torch.distributed.{name}` {state}. Please use `torch.distributed.{newer}` instead."]
+        silent = state == "is deprecated" and not newest
+        assert [str(w.message) for w in told] == ([] if silent else texts)
+        assert all(w.category is FutureWarning and w.filename == __file__ for w in told)
+        assert out.tolist() == [value, value]
+
+
+def test_collectives_are_recorded_under_a_name(job):
+    t = torch.ones(2)
+    with torch.profiler.profile() as profile:
+        with dist.record_comm("outer"):
+            dist.all_reduce(t)
+            with dist.record_comm("inner"):
+                work = dist.all_gather_single(torch.zeros(2), t, async_op=True)
+            dist.barrier()
+        dist.all_reduce(t)
+        work.wait()
+        work.wait()
+    names = [event.name for event in profile.events() if event.name in ("outer", "inner")]
+    assert sorted(names) == ["inner", "outer", "outer"]
+
+
+def test_groups_are_not_shrunk(job, monkeypatch):
+    for given, error, text in (
+        ((1,), TypeError, "must be a list, but got int"),
+        (([],), ValueError, "cannot be empty"),
+        (([0], None, 7), ValueError, "Invalid shrink_flags value: 7"),
+        (([0],), ValueError, "with size 1"),
+    ):
+        with pytest.raises(error, match=text):
+            dist.shrink_group(*given)
+    monkeypatch.setattr(type(dist.group.WORLD), "size", lambda self: 2)
+    with pytest.raises(TypeError, match="backend for '0' does not support shrinking operations"):
+        dist.shrink_group([1])
+
+
+def test_a_group_is_named_after_given_ranks(tmp_path):
+    dist.init_process_group(
+        "gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1, _ranks=[3, 5]
+    )
+    name = dist.distributed_c10d._get_process_group_name(dist.group.WORLD)
+    dist.destroy_process_group()
+    assert name == hashlib.sha1(b"3_5").hexdigest()

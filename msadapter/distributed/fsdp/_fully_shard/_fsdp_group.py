@@ -36,7 +36,7 @@ class FSDPGroup:
         flat = ops.cat(messages)
         count = self.info.shard_size
         parts = ops.empty((count, flat.numel()), dtype=flat.dtype, device=flat.device)
-        collectives.all_gather_into_tensor(parts.view(-1), flat, self.info.shard_group)
+        collectives.all_gather_single(parts.view(-1), flat, self.info.shard_group)
         start = 0
         for param, message in zip(params, messages, strict=True):
             param.receive(parts.narrow(1, start, message.numel()))
@@ -69,7 +69,7 @@ class FSDPGroup:
         rows = [param.rows(grad, dtype) for param, grad in pairs]
         flat = ops.cat(rows, 1)
         out = ops.empty((flat.shape[1],), dtype=dtype, device=flat.device)
-        collectives.reduce_scatter_tensor(out, flat.view(-1), ReduceOp.SUM, self.info.shard_group)
+        collectives.reduce_scatter_single(out, flat.view(-1), ReduceOp.SUM, self.info.shard_group)
         if self.info.replicate_group is not None and self.all_reduces:
             collectives.all_reduce(out, ReduceOp.SUM, self.info.replicate_group)
         if self.all_reduce_hook is not None:

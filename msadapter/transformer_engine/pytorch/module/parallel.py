@@ -1,14 +1,14 @@
 """Differentiable communication between tensor parallel ranks before and after a product."""
 
 from .... import autograd
-from ....distributed import all_gather_into_tensor, all_reduce, get_world_size, reduce_scatter_tensor
+from ....distributed import all_gather_single, all_reduce, get_world_size, reduce_scatter_single
 
 
 def gathered(tensor, group):
     """All-gathers the ranks' tensors along dimension 0, without gradient."""
     tensor = tensor.contiguous()
     out = tensor.new_empty((tensor.shape[0] * get_world_size(group), *tensor.shape[1:]))
-    all_gather_into_tensor(out, tensor, group=group)
+    all_gather_single(out, tensor, group=group)
     return out
 
 
@@ -16,7 +16,7 @@ def scattered_sum(tensor, group):
     """Reduce-scatters along dimension 0, without gradient."""
     tensor = tensor.contiguous()
     out = tensor.new_empty((tensor.shape[0] // get_world_size(group), *tensor.shape[1:]))
-    reduce_scatter_tensor(out, tensor, group=group)
+    reduce_scatter_single(out, tensor, group=group)
     return out
 
 
