@@ -32,7 +32,9 @@ def _judge(program, ours, theirs) -> dict:
     if theirs.error:
         return row | {"verdict": "not in PyTorch", "note": theirs.error}
     if ours.error:
-        return row | {"verdict": "fails", "note": ours.error}
+        return row | {"verdict": "fails", "note": " ".join(filter(None, (ours.error, program.remark)))}
+    if theirs.parts:
+        return row | {"verdict": "", "parts": _judge_parts(program, ours.parts, theirs.parts), "note": ""}
     gap = difference(ours.numbers, theirs.numbers)
     if not theirs.numbers:
         return row | {"verdict": "runs", "note": "prints no numbers"}
@@ -43,18 +45,52 @@ def _judge(program, ours, theirs) -> dict:
     return row | {"verdict": verdict, "difference": gap, "note": ""}
 
 
+def _judge_parts(program, ours: dict, theirs: dict) -> list[dict]:
+    """Return a row for each model that PyTorch has printed numbers of."""
+    rows = []
+    for name, numbers in theirs.items():
+        gap = difference(ours.get(name, []), numbers)
+        row = {"name": f"{program.name}: {name}", "part": name, "numbers": len(numbers), "note": ""}
+        row["verdict"] = "equal" if gap <= program.tolerance else "differs"
+        rows.append(row | ({"difference": gap} if gap != float("inf") else {"note": "other numbers"}))
+    return rows
+
+
+def _repeated(program, side: Side, sources: Path) -> list:
+    """Return runs of PyTorch in which the last bits of its numbers differ."""
+    runs = (run(program, replace(side, extra=variant), sources) for variant in VARIANTS)
+    return [again for again in runs if not again.error]
+
+
 def _with_noise(program, row: dict, theirs, side: Side, sources: Path) -> dict:
     """Ask how much PyTorch differs from itself, where a program makes much of the last bits.
 
-    A difference that is not larger than PyTorch's own is called rounding.
+    A difference that is not larger than PyTorch's own is called rounding. Each model has a noise of its own.
     """
-    noise = 0.0
-    for variant in VARIANTS:
-        again = run(program, replace(side, extra=variant), sources)
-        if not again.error:
-            noise = max(noise, difference(again.numbers, theirs.numbers))
-    verdict = "rounding" if row["difference"] <= noise else "differs"
-    return row | {"verdict": verdict, "note": f"PyTorch itself differs by {noise:.1e}"}
+    runs = _repeated(program, side, sources)
+
+    def judged(one: dict, numbers_of) -> dict:
+        if one["verdict"] != "differs" or "difference" not in one:
+            return one
+        noise = max((difference(numbers_of(again), numbers_of(theirs)) for again in runs), default=0.0)
+        verdict = "rounding" if one["difference"] <= noise else "differs"
+        return one | {"verdict": verdict, "note": f"PyTorch itself differs by {noise:.1e}"}
+
+    if "parts" not in row:
+        return judged(row, lambda again: again.numbers)
+    parts = [judged(one, lambda again, one=one: again.parts.get(one["part"], [])) for one in row["parts"]]
+    return row | {"parts": parts}
+
+
+def _with_verdict(row: dict) -> dict:
+    """Return the row of a program of several models with the worst verdict and the largest difference of them."""
+    if "parts" not in row:
+        return row
+    verdicts = [part["verdict"] for part in row["parts"]]
+    worst = next(v for v in ("differs", "rounding", "equal") if v in verdicts)
+    gaps = [part["difference"] for part in row["parts"] if "difference" in part]
+    note = f"{verdicts.count('equal')} of {len(verdicts)} models equal, {verdicts.count('rounding')} rounding"
+    return row | {"verdict": worst, "note": note} | ({"difference": max(gaps)} if gaps else {})
 
 
 def main() -> int:
@@ -96,8 +132,10 @@ def main() -> int:
         else:
             theirs, ours = (run(program, side, options.sources) for side in reversed(sides))
             row = _judge(program, ours, theirs)
-            if row["verdict"] == "differs" and "difference" in row:
+            unequal = [one for one in row.get("parts", [row]) if one["verdict"] == "differs"]
+            if any("difference" in one for one in unequal):
                 row = _with_noise(program, row, theirs, sides[1], options.sources)
+            row = _with_verdict(row)
         print(f"[{number}/{len(chosen)}] {report.line(row)}", flush=True)
         if row["verdict"] != "not run":
             rows[program.name] = row

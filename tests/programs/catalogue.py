@@ -28,6 +28,8 @@ class Program:
     from_top: the working folder is the source's own, because the script imports what is there
     ranks: started by torchrun with so many processes
     packages: what must be importable beside torch
+    models: each line that it prints is another model ("name: numbers"), which gets a row and is judged by itself
+    remark: what its row says besides its error, if it fails here
     """
 
     name: str
@@ -42,6 +44,8 @@ class Program:
     from_top: bool = False
     ranks: int = 0
     packages: tuple[str, ...] = field(default=())
+    models: bool = False
+    remark: str = ""
 
 
 def _mnist_above(folder: Path) -> None:
@@ -142,6 +146,7 @@ EXAMPLES = (
         "--dry-run",
         prepare=_mnist_above,
         packages=_VISION,
+        remark="The program calls numpy.array(copy=None), which needs NumPy 2; MindSpore 2.10 needs 1.26.",
     ),
     _example(
         "dcgan",
@@ -335,8 +340,9 @@ _LIBRARIES = {
     "accelerate": ("accelerated", ("accelerate",)),
     "peft": ("adapters", ("peft",)),
 }
+_OF_MODELS = ("torchvision classification", "timm")  # their differences are of very different sizes
 LIBRARIES = tuple(
-    Program(name, "", str(DRIVERS / f"{driver}.py"), lines=".", packages=packages)
+    Program(name, "", str(DRIVERS / f"{driver}.py"), lines=".", packages=packages, models=name in _OF_MODELS)
     for name, (driver, packages) in _LIBRARIES.items()
 )
 PROGRAMS = (*EXAMPLES, *GPTS, *LIBRARIES)

@@ -14,7 +14,8 @@ do not edit by hand. Date: {date}.
 Each program is run unmodified on tiny local data, once with PyTorch 2.13.0 and once with msadapter, with one thread. A row is
 equal if the numbers that the program prints (losses, accuracies, gradient norms) differ by at most 1e-4 of max(1, size). The
 difference is the largest one. "rounding": the program makes so much of the last bits that PyTorch differs from itself at least
-as much when it has two threads or the instructions of an older processor.{speed}
+as much when it has two threads or the instructions of an older processor. Each model of timm and of torchvision's classifiers is
+judged by itself.{speed}
 
 {equal} of {count} programs that run with PyTorch here and print numbers have PyTorch's numbers.{silent}
 
@@ -24,7 +25,7 @@ SPEED = " Speed is PyTorch's time divided by msadapter's, for the whole process,
 
 
 def _speed(row: dict) -> str:
-    if row["verdict"] not in (*GOOD, "differs"):
+    if row["verdict"] not in (*GOOD, "differs") or "seconds" not in row:
         return ""
     return f"{row['torch_seconds'] / row['seconds']:.2f}"
 
@@ -50,7 +51,7 @@ def page(rows: list[dict], speed: bool = True) -> str:
     )
     names = ["program", "result", "numbers", "difference", *(["speed"] if speed else []), "note"]
     text += f"| {' | '.join(names)} |\n{'|---' * len(names)}|\n"
-    for row in rows:
+    for row in [one for program in rows for one in (program, *program.get("parts", ()))]:
         gap = f"{row['difference']:.1e}" if "difference" in row else ""
         cells = [
             row["name"],

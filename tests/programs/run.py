@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.ports import free_port
@@ -66,11 +66,12 @@ class Side:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run gave. `error` is its last line of stderr if it failed, else ""."""
+    """What a run gave. `error` is its last line of stderr if it failed, else ""; `parts` are the numbers of each model."""
 
     numbers: list[float]
     seconds: float
     error: str
+    parts: dict[str, list[float]] = field(default_factory=dict)
 
 
 def numbers_in(text: str, lines: str, without: str) -> list[float]:
@@ -80,6 +81,12 @@ def numbers_in(text: str, lines: str, without: str) -> list[float]:
         if re.search(lines, line):
             found += [float(number) for number in _NUMBER.findall(re.sub(without, " ", line))]
     return found
+
+
+def parts_in(text: str, lines: str, without: str) -> dict[str, list[float]]:
+    """Return the numbers of each model: of the lines "name: numbers" that are chosen as in `numbers_in`."""
+    named = [line.partition(":") for line in text.splitlines() if re.search(lines, line)]
+    return {name.strip(): numbers_in(rest, ".", without) for name, colon, rest in named if colon}
 
 
 def difference(ours: list[float], theirs: list[float]) -> float:
@@ -136,7 +143,8 @@ def run(program: Program, side: Side, sources: Path) -> Run:
                 return Run([], 0.0, error or (lines[-1] if lines else f"exit code {done.returncode}"))
             output = done.stdout
         seconds = time.perf_counter() - started
-    return Run(numbers_in(output, program.lines, program.without), seconds, "")
+    parts = parts_in(output, program.lines, program.without) if program.models else {}
+    return Run(numbers_in(output, program.lines, program.without), seconds, "", parts)
 
 
 def missing(program: Program, sources: Path, side: Side) -> str:

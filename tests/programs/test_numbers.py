@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.programs import __main__ as runner
 from tests.programs import report
-from tests.programs.catalogue import PROGRAMS
-from tests.programs.run import difference, numbers_in
+from tests.programs.catalogue import PROGRAMS, Program
+from tests.programs.run import Run, difference, numbers_in, parts_in
 
 NAN = float("nan")
 
@@ -82,6 +83,45 @@ def test_the_page_counts_what_pytorch_runs():
     assert "| a | equal | 4 | 1.0e-09 | 1.50 |  |" in page
     assert "| b | fails | 4 |  |  | ValueError: x \\| y |" in page
     assert "| a | equal | 4 | 1.0e-09 |  |" in report.page(rows, speed=False)
+
+
+def test_models_are_judged_one_by_one():
+    """The noise of one model does not excuse the difference of another."""
+    program = Program("zoo", "", "", models=True)
+    theirs = {"a": [1.0, 2.0], "b": [5.0], "c": [3.0], "gone": [1.0]}
+    ours = {"a": [1.0, 2.0], "b": [5.1], "c": [3.1]}
+    rows = runner._judge(program, Run([1.0], 2.0, "", ours), Run([1.0], 3.0, "", theirs))
+    assert [part["verdict"] for part in rows["parts"]] == ["equal", "differs", "differs", "differs"]
+    noisy = {"a": [1.0, 2.0], "b": [5.3], "c": [3.0], "gone": [1.0]}
+    judged = runner._with_verdict(_noise_of(runner, program, rows, theirs, [noisy]))
+    assert [part["verdict"] for part in judged["parts"]] == ["equal", "rounding", "differs", "differs"]
+    assert judged["verdict"] == "differs" and judged["difference"] == pytest.approx(0.1 / 3)
+    assert judged["note"] == "1 of 4 models equal, 1 rounding"
+    page = report.page([judged])
+    assert (
+        "0 of 1 programs" in page
+        and "| zoo: b | rounding | 1 | 2.0e-02 |  | PyTorch itself differs by 6.0e-02 |" in page
+    )
+
+
+def _noise_of(module, program, rows, theirs, runs):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_repeated", lambda *_: [Run([], 1.0, "", parts) for parts in runs])
+        return module._with_noise(program, rows, Run([], 1.0, "", theirs), None, None)
+
+
+def test_lines_name_their_models():
+    text = "vit_b: loss 0.5 gradient 2\nloading\nresnet18: loss nan gradient 1e-3\n"
+    assert parts_in(text, ".", "\\d ms") == {
+        "vit_b": [0.5, 2],
+        "resnet18": [pytest.approx(NAN, nan_ok=True), 0.001],
+    }
+
+
+def test_a_program_that_cannot_run_here_says_why():
+    program = Program("old", "", "", remark="It needs NumPy 2.")
+    row = runner._judge(program, Run([], 0.0, "ValueError: no"), Run([1.0], 1.0, ""))
+    assert row["verdict"] == "fails" and row["note"] == "ValueError: no It needs NumPy 2."
 
 
 def test_names_are_unique():
