@@ -108,6 +108,7 @@ def run(options: argparse.Namespace) -> int:
         result = {
             "versions": _versions(python, environment, suite.packages),
             "source": options.source,
+            "date": page.today(),
             "tests": found,
         }
         (folder / f"{family}.json").write_text(json.dumps(result, indent=1))
@@ -130,7 +131,7 @@ def release(options: argparse.Namespace) -> int:
     print(output, versions, found)
     results = page.load()
     row = {kind: found.get(kind, 0) for kind in ("passed", "failed", "skipped")}
-    results["releases"][versions["transformers"]] = {"versions": versions, **row}
+    results["releases"][versions["transformers"]] = {"versions": versions, "date": page.today(), **row}
     return page.save(results)
 
 

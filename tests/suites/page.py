@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections import Counter
 from pathlib import Path
@@ -25,13 +26,19 @@ PyTorch's own tests have a runner of their own, whose results `python -m tests.s
 
 **Only tests that PyTorch passes are counted**, because a test that fails or is skipped with real PyTorch says nothing about
 msadapter. Of these tests, "passed" counts those that pass with msadapter too, and "skipped" those that the suite skips with
-msadapter. Tests that download from a hub fail or are skipped on both sides, because both run offline.
+msadapter. Tests that download from a hub fail or are skipped on both sides, because both run offline. Each row has the day on
+which msadapter was measured.
 """
 RELEASES = """## Releases of transformers
 
 `python -m tests.suites release` runs this repository's `tests/huggingface` with each release. These tests check that twenty
 model families train, generate, save and load with PyTorch's numbers, and that Trainer, accelerate and peft's LoRA work.
 """
+
+
+def today() -> str:
+    """The day of a measurement, as the tables have it."""
+    return datetime.date.today().isoformat()
 
 
 def counts(found: dict[str, dict]) -> dict[str, int]:
@@ -75,15 +82,17 @@ def gather(folder: Path, name: str) -> dict | None:
         "source": sides["msadapter"][first]["source"],
         "versions": {side: sides[side][first]["versions"] for side in sides},
         "families": {
-            f: compare(sides["msadapter"][f]["tests"], sides["torch"][f]["tests"]) for f in families
+            f: compare(sides["msadapter"][f]["tests"], sides["torch"][f]["tests"])
+            | {"date": sides["msadapter"][f]["date"]}
+            for f in families
         },
     }
 
 
 def _table(families: dict[str, dict]) -> list[str]:
     rows = [
-        "| family | tests | PyTorch passes | of these passed here | failed | skipped |",
-        "|---|--:|--:|--:|--:|--:|",
+        "| family | tests | PyTorch passes | of these passed here | failed | skipped | measured |",
+        "|---|--:|--:|--:|--:|--:|---|",
     ]
     total = Counter()
     for name, row in families.items():
@@ -95,13 +104,13 @@ def _table(families: dict[str, dict]) -> list[str]:
             skipped=len(row["skipped"]),
         )
         total.update(numbers)
-        rows.append(_row(name, numbers))
-    return [*rows, _row("**all**", total)]
+        rows.append(_row(name, numbers, row["date"]))
+    return [*rows, _row("**all**", total, "")]
 
 
-def _row(name: str, n: Counter) -> str:
+def _row(name: str, n: Counter, date: str) -> str:
     share = f"{100 * n['passed'] / n['wanted']:.1f} %" if n["wanted"] else "-"
-    return f"| {name} | {n['tests']} | {n['wanted']} | {n['passed']} ({share}) | {n['failed']} | {n['skipped']} |"
+    return f"| {name} | {n['tests']} | {n['wanted']} | {n['passed']} ({share}) | {n['failed']} | {n['skipped']} | {date} |"
 
 
 def _reasons(families: dict[str, dict], key: str) -> list[str]:
@@ -132,10 +141,16 @@ def _plain(reason: str) -> str:
 
 
 def _releases(rows: dict[str, dict]) -> list[str]:
-    lines = [RELEASES, "| transformers | passed | failed | skipped | with |", "|---|--:|--:|--:|---|"]
+    lines = [
+        RELEASES,
+        "| transformers | passed | failed | skipped | measured | with |",
+        "|---|--:|--:|--:|---|---|",
+    ]
     for version, row in sorted(rows.items(), reverse=True):
         others = ", ".join(f"{p} {v}" for p, v in row["versions"].items() if p != "transformers")
-        lines.append(f"| {version} | {row['passed']} | {row['failed']} | {row['skipped']} | {others} |")
+        lines.append(
+            f"| {version} | {row['passed']} | {row['failed']} | {row['skipped']} | {row['date']} | {others} |"
+        )
     return [*lines, ""]
 
 

@@ -72,7 +72,7 @@ def test_what_pytorch_passes_is_the_measure(found):
     assert row["failed on both"] == {"test_dies": "offline"}
 
 
-def test_results_of_pytorchs_tests_are_read_with_their_reasons(tmp_path):
+def test_results_of_pytorchs_tests_are_read_with_their_reasons(tmp_path, monkeypatch):
     statuses = {
         "real": {
             "T.test_a": "pass",
@@ -85,16 +85,25 @@ def test_results_of_pytorchs_tests_are_read_with_their_reasons(tmp_path):
     }
     for side, status in statuses.items():
         (tmp_path / side).mkdir()
-        text = "no mkldnn here" if side == "project" else ""
+        text = "no QInt here" if side == "project" else ""
         content = {"status": status, "info": {"T.test_b": {"msg": text}}}
         (tmp_path / side / "test_torch.json").write_text(json.dumps(content))
     row = pytorch.read(tmp_path)["families"]["test_torch"]
     assert (row["tests"], row["wanted"], row["passed"]) == (4, 3, 1)
     assert row["failed"] == {
-        "T.test_b": "tensors in oneDNN's layout are missing",
+        "T.test_b": "operators, storages and training of quantised tensors, and those of 2 and 4 bits, are missing",
         "T.test_d": "not collected",
     }
     assert row["left out"] == {"tests reference counts of PyTorch's C++ objects": 1}
+    assert row["date"] == page.today()
+    monkeypatch.setattr(
+        page, "load", lambda: {"suites": {pytorch.TITLE: {"families": {"other": {"kept": 1}}}}}
+    )
+    monkeypatch.setattr(page, "save", lambda results: results["suites"][pytorch.TITLE]["families"])
+    assert pytorch.write(tmp_path) == {
+        "other": {"kept": 1},
+        "test_torch": row,
+    }  # other files keep their results
     (tmp_path / "project/test_torch.json").unlink()
     with pytest.raises(FileNotFoundError, match="real/FILE.json"):
         pytorch.read(tmp_path)
