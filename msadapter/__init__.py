@@ -13,7 +13,7 @@ import sys as _sys
 
 from ._host import commands as _commands
 
-_commands.run_without_kernels()  # python -m msadapter doctor: it ends here, before anything can go wrong
+_commands.run_without_kernels()  # python -m msadapter doctor, and others: they end here, before anything can go wrong
 _commands.enable_simulated_npu()  # if the run asks for it; it has to be there before MindSpore is loaded
 
 from ._host.native import load as _load  # noqa: E402
@@ -69,6 +69,7 @@ _NATIVE_ELSEWHERE = {
     "DispatchKeySet": "_native_names._dispatch",
     "PyTorchFileReader": "_native_names._files",
     "PyTorchFileWriter": "_native_names._files",
+    "_DisableTorchDispatch": "utils._python_dispatch",
 }
 _C.__getattr__ = _native_option
 

@@ -11,11 +11,13 @@ import os
 import typing
 from pathlib import Path
 
+from ._aten import OpOverload
 from ._host import extensions as _extensions
-from .autograd import Function
+from .autograd import Function, is_grad_enabled
 from .ops._schema import split_arguments
 from .profiler._ranges import enter_range, exit_range
 from .tensor import Tensor
+from .utils._python_dispatch import modes, run_in_mode
 
 __all__ = [
     "CustomOpDef",
@@ -58,19 +60,24 @@ _KEYS = {
 }
 
 
-class _Operator:
+class _Operator(OpOverload):
     """An operator: its schema, implementations and autograd formula. Called as torch.ops.ns.name(...)."""
 
     def __init__(self, qualname: str, schema: str):
         self._qualname = qualname
         self._schema = schema
-        self.__name__ = qualname.partition("::")[2]
+        self.namespace, _, self.__name__ = qualname.partition("::")
+        self._overloadpacket, self._overloadname = self, "default"
         self._kernels = {}
         self._backward = self._setup_context = None
 
     @property
     def default(self):
         return self
+
+    def name(self) -> str:
+        """Return the qualified name, such as ``mylib::sum``."""
+        return self._qualname
 
     @functools.cached_property
     def _parameters(self) -> tuple[list[str], list[str]]:
@@ -100,12 +107,16 @@ class _Operator:
         kernel = self._kernels.get("autograd")
         if kernel is not None:
             return kernel(*args, **kwargs)
-        if self._backward is not None and any(t.requires_grad for t in _tensors((args, kwargs))):
+        tensors = _tensors((args, kwargs))
+        if self._backward is not None and is_grad_enabled() and any(t.requires_grad for t in tensors):
             args, kwargs = self._arranged(args, kwargs)
             return _Recorded.apply(self, kwargs, *args)
         return self._run(args, kwargs)
 
     def _run(self, args, kwargs):
+        """Let the innermost mode run the operator, which is recorded already, or call its kernel."""
+        if modes():
+            return run_in_mode(self, args, kwargs)
         accelerated = any(t.device.type != "cpu" for t in _tensors((args, kwargs)))
         kind = "accelerator" if accelerated else "cpu"
         # without an NPU both device types are the CPU, so a kernel for the other one is used too
@@ -118,6 +129,9 @@ class _Operator:
 
     def __repr__(self):
         return f"<OpOverload(op='{self._qualname.replace('::', '.')}', overload='default')>"
+
+    def __str__(self):
+        return f"{self._qualname.replace('::', '.')}.default"
 
 
 class _Recorded(Function):

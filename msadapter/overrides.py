@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import threading
@@ -256,9 +257,10 @@ def is_tensor_method_or_property(func) -> bool:
     return any(func is f for f in _spaces()[Tensor].values()) or getattr(func, "__name__", "") == "__get__"
 
 
+@contextlib.contextmanager
 def enable_reentrant_dispatch():
-    """Not supported: raises NotImplementedError."""
-    raise NotImplementedError("torch.overrides.enable_reentrant_dispatch is not supported (docs/coverage.md)")
+    """A block in which operators that a ``__torch_dispatch__`` calls are dispatched and recorded. They always are here."""
+    yield
 
 
 _C.set_torch_function_handler(dispatch)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from .._host.native import load
+from ..autograd.grad_mode import set_versions
 from ..autograd.graph import refusal_of_hooks
 
 _C = load()
 SavedTensor = _C.SavedTensor
 _get_current_graph_task_keep_graph = _C.current_graph_task_keeps_graph
+_unsafe_set_version_counter = set_versions
 
 
 def _push_saved_tensors_default_hooks(pack_hook, unpack_hook) -> None:

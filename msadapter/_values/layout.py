@@ -23,7 +23,16 @@ class memory_format(layout):
 layout.__module__ = memory_format.__module__ = "torch"
 LAYOUTS = {
     n: layout(n)
-    for n in ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
+    for n in (
+        "strided",
+        "sparse_coo",
+        "sparse_csr",
+        "sparse_csc",
+        "sparse_bsr",
+        "sparse_bsc",
+        "jagged",
+        "_mkldnn",
+    )
 }
 FORMATS = {
     n: memory_format(n) for n in ("contiguous_format", "channels_last", "channels_last_3d", "preserve_format")

@@ -10,6 +10,9 @@ from . import _hooks, graph
 from ._passes import _Engine, _is_checkpoint_valid, _make_grads, _pass, backward, grad
 from .function import Function, FunctionCtx
 from .grad_mode import (
+    _unsafe_preserve_version_counter as _unsafe_preserve_version_counter,
+)
+from .grad_mode import (
     enable_grad,
     inference_mode,
     is_grad_enabled,

@@ -15,6 +15,7 @@ from ..tensor import Tensor
 from ._passes import grad
 from ._tangents import (
     differentiable,
+    geometry,
     is_active,
     is_batched,
     laid_out,
@@ -191,6 +192,10 @@ def _run_in_place(function, args, kwargs, duals):
         base = target._base
         if base is None or base.dtype.to_real() is not target.dtype.to_real():
             tangents.put_written(target, laid_out(found, target))
+        elif geometry(target) == geometry(base):  # a view of the whole has the same tangent
+            made = laid_out(found, target)
+            tangents.put_written(base, made)
+            tangents.put(target, made)
         else:  # the base gets a tangent, which is zero elsewhere
             dtype = found.dtype.to_complex() if base.dtype.is_complex else found.dtype.to_real()
             zeros = ops.zeros_like(base.detach(), dtype=dtype)

@@ -187,6 +187,11 @@ def backward(
             t.retain_grad()  # without effect on leaves
     if create_graph:
         _warn_about_cycle()
+    sparse = extensions.sparse_backward.value
+    if sparse is not None and any(isinstance(g, sparse[0]) for g in grads):
+        tensors, grads = sparse[2](tensors, grads, bool(create_graph))
+        if not tensors:
+            return
     keep = create_graph if retain_graph is None else retain_graph
     _execute(tensors, grads, inputs or (), bool(keep), bool(create_graph), True, True)
 

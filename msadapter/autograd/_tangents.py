@@ -117,6 +117,11 @@ def is_batched(tensor) -> bool:
     return batches is not None and isinstance(tensor, batches.kind)
 
 
+def geometry(tensor) -> tuple:
+    """Return what two tensors of one storage have in common if they are the same elements."""
+    return tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset()
+
+
 def same_view(tensor, base, tangent):
     """Return the view of ``tangent`` that ``tensor`` is of ``base``. The two may be complex numbers and their parts.
 
@@ -158,7 +163,7 @@ def laid_out(tangent, primal):
         return ops.zeros_like(tangent).as_strided(made.shape, made.stride()).copy_(tangent)
     if (
         _have_same_strides(tangent, primal)
-        and tangent.storage_offset() == primal.storage_offset()
+        and (tangent.numel() == 0 or tangent.storage_offset() == primal.storage_offset())
         and _room(tangent) == _room(primal)
     ):
         return tangent

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .. import ops
 from .._host import extensions
 from .._host.native import load
 from ..tensor import Tensor
@@ -87,6 +88,14 @@ class dual_level:
         exit_dual_level()
 
 
+def _alias(tensor):
+    """Return a view of the whole tensor. A class with __torch_dispatch__ is asked for it by the operator alias."""
+    kind = type(tensor)
+    if not hasattr(kind, "__torch_dispatch__"):
+        return tensor.view_as(tensor)
+    return kind.__torch_dispatch__(ops.aten.alias.default, (kind,), (tensor,), {})
+
+
 def make_dual(tensor, tangent, *, level=None):
     """Return a view of ``tensor`` with a tangent of the same shape. Both are floating point or complex."""
     if not levels:
@@ -107,7 +116,7 @@ def make_dual(tensor, tangent, *, level=None):
         )
     with paused():
         made = laid_out(tangent, tensor)
-        dual = tensor.view_as(tensor)
+        dual = _alias(tensor)
         if dual.requires_grad:
             levels[-1].sources.append((dual, made.clone()))
             dual = dual.view_as(dual)

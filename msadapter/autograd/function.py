@@ -297,6 +297,11 @@ def _finish(cls, ctx, args, tensors, output, edges):
         )
     for t in ctx._dirty:
         _C.bump_version(t)
+    if not dirty <= {id(o) for o in outputs}:
+        raise RuntimeError(
+            "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified "
+            "inplace must all be outputs of the Function."
+        )
     if edges is None:
         ctx._to_save = ()  # there will be no backward that reads them
         outputs = [_unrecorded(o, id(o) in inputs, id(o) in dirty) for o in outputs]
@@ -415,22 +420,28 @@ def once_differentiable(function):
         if not recording:
             return outputs
         listed = outputs if isinstance(outputs, tuple) else (outputs,)
-        refused = tuple(
-            _NotTwice.apply(o, *[a for a in args if isinstance(a, Tensor)]) if isinstance(o, Tensor) else o
-            for o in listed
+        refuse = DelayedError(
+            "trying to differentiate twice a function that was marked with @once_differentiable", len(listed)
         )
-        return refused if isinstance(outputs, tuple) else refused[0]
+        return refuse(*[o.detach().requires_grad_() if isinstance(o, Tensor) else o for o in listed])
 
     return wrapper
 
 
-class _NotTwice(Function):
-    @staticmethod
-    def forward(ctx, output, *inputs):
-        return output.clone()
+class DelayedError:
+    """DelayedError(message, count)(*tensors) returns the tensors. Their backward raises RuntimeError(message)."""
+
+    def __init__(self, message: str, count: int):
+        self.message = message  # the count of tensors is that of the call
+
+    def __call__(self, *tensors):
+        made = tuple(_C.detach(x) if isinstance(x, Tensor) else x for x in tensors)
+        if _C.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in tensors):
+            tracked = [x if isinstance(x, Tensor) else None for x in made]
+            edges = _C.function_edges(tensors)
+            _C.make_function_node("Error", self, self._refuse, tensors, tracked, (), (), edges)
+        return made[0] if len(made) == 1 else made
 
     @staticmethod
-    def backward(ctx, *grads):
-        raise RuntimeError(
-            "trying to differentiate twice a function that was marked with @once_differentiable"
-        )
+    def _refuse(error, node, grads):
+        raise RuntimeError(error.message)

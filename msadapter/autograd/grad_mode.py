@@ -154,6 +154,33 @@ class inference_mode(_Mode):
 is_inference_mode_enabled = _C.is_inference_mode_enabled
 
 
+class _unsafe_preserve_version_counter(_Mode):
+    """A block after which ``tensors``, one or a tuple, have the versions from before: autograd does not see its writes.
+
+    It is for code that frees the memory of a saved tensor and restores its values before the backward. Anything else makes
+    gradients wrong without an error.
+    """
+
+    def __init__(self, tensors):
+        self.tensors = tensors if isinstance(tensors, tuple) else (tensors,)
+        self.previous = tuple(t._version for t in self.tensors)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc) -> None:
+        set_versions(self.tensors, self.previous)
+
+    def clone(self):
+        return self.__class__(self.tensors)
+
+
+def set_versions(tensors, versions) -> None:
+    """Set the versions of tensors, which count in-place writes. RuntimeError for a negative version."""
+    for tensor, version in zip(tensors, versions, strict=True):
+        _C.set_version(tensor, version)
+
+
 class _Threads(threading.local):
     """Whether backward passes that this thread starts may use several threads."""
 

@@ -277,7 +277,10 @@ class _Check:
             arguments = list(self.inputs)
             for i in self.places:
                 x = self.inputs[i].detach()
-                arguments[i] = forward_ad.make_dual(x, _like(self.direction(_reals(x).numel()), x))
+                tangent = _like(
+                    self.direction(_reals(x).numel()), x
+                ).clone()  # functions may ask whether it is a view
+                arguments[i] = forward_ad.make_dual(x, tangent)
             for i in self.places:
                 own, x = arguments[i], self.inputs[i].detach()
                 found = []
@@ -307,7 +310,7 @@ class _Check:
         with forward_ad.dual_level(), enable_grad():
             for i in self.places:
                 own = self.inputs[i]
-                tangent = _like(direction, x) if i == index else ops.zeros_like(own.detach())
+                tangent = _like(direction, x).clone() if i == index else ops.zeros_like(own.detach())
                 arguments[i] = forward_ad.make_dual(own.detach(), tangent)
             outputs = [o for o in _tuple(self.func(*arguments)) if _continuous(o)]
             found = [forward_ad.unpack_dual(o).tangent for o in outputs]
@@ -451,8 +454,15 @@ def _run(
     for i, x in enumerate(check.inputs):
         if isinstance(x, Tensor) and x.requires_grad:
             _check_input(i, x)
+    if forward and any(isinstance(x, Tensor) and x.is_mkldnn for x in check.inputs):
+        raise ValueError("MKLDNN inputs are not support for forward AD gradcheck.")
     outputs = check.outputs()
     check.expected = [o.detach() for o in outputs]
+    if any(o.is_mkldnn for o in outputs):
+        raise ValueError(
+            "MKLDNN output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn for "
+            "gradcheck."
+        )
     if any(map(is_sparse, outputs)):
         raise ValueError(
             "Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn "

@@ -72,6 +72,7 @@ op(
     grad={"self": zero_grad, "other": lambda g: g},
     pointwise=True,
     linear="jointly",
+    node="CopyBackwards",
 )
 op(
     "zero(Tensor self) -> Tensor",

@@ -5,6 +5,12 @@ from __future__ import annotations
 from ._declare import composite, t
 
 
+def _symmetric(matrix):
+    """Return the dense symmetric part of a matrix. The decomposition reads one triangle only, and gradients belong to both."""
+    dense = matrix.to_dense()
+    return (dense + dense.mT) / 2
+
+
 @composite(
     "lobpcg(Tensor A, int? k=None, Tensor? B=None, Tensor? X=None, int? n=None, Tensor? iK=None, int? niter=None, "
     "float? tol=None, bool? largest=None, str? method=None, any tracker=None, any ortho_iparams=None, "
@@ -30,10 +36,10 @@ def lobpcg(
             f"LOBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of requested "
             f"eigenpairs (={n})"
         )
-    dense = A.to_dense()
+    dense = _symmetric(A)
     root = None
     if B is not None:
-        root = t.linalg_cholesky(B.to_dense())
+        root = t.linalg_cholesky(_symmetric(B))
         half = t.linalg_solve_triangular(root, dense, upper=False)
         dense = t.linalg_solve_triangular(root, half.mT, upper=False)
     values, vectors = t.linalg_eigh(dense)

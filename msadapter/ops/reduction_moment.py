@@ -60,6 +60,42 @@ def _std(self, dim, correction, keepdim):
     return raw.Std(self, dim, int(correction), keepdim)
 
 
+def _mean_back(g, self, dim, keepdim):
+    return t.expand(restored(g, self.shape, dim, keepdim), list(self.shape)) / count_of(self.shape, dim)
+
+
+def _both(first, second):
+    """Return the sum of two gradients, of which one may be None."""
+    return second if first is None else first if second is None else first + second
+
+
+def _var_mean_back(gs, self, dim, correction, keepdim):
+    var = None if gs[0] is None else _var_back(gs[0], self, dim, correction, keepdim)
+    return _both(var, None if gs[1] is None else _mean_back(gs[1], self, dim, keepdim))
+
+
+def _std_mean_back(gs, self, result0, dim, correction, keepdim):
+    std = None if gs[0] is None else _std_back(gs[0], self, result0, dim, correction, keepdim)
+    return _both(std, None if gs[1] is None else _mean_back(gs[1], self, dim, keepdim))
+
+
+for _name, _part, _back in (("_var_mean", "Var", _var_mean_back), ("_std_mean", "Std", _std_mean_back)):
+
+    @op(
+        f"{_name}(Tensor self, int[]? dim, Scalar correction, bool keepdim) -> (Tensor, Tensor)",
+        forms="f",
+        grad={"self": _back},
+        reduction="other",
+    )
+    def _moment_and_mean(self, dim, correction, keepdim, part=_part):
+        power, moment = (1 if part == "Var" else 0.5), getattr(raw, part)
+        if correction != int(correction):
+            found = _with_fraction(moment, self, dim, correction, keepdim, power)
+        else:
+            found = moment(self, dim, int(correction), keepdim)
+        return found, raw.MeanExt(self, dim, keepdim, None)
+
+
 def _moment_arguments(dim, unbiased, keepdim, correction):
     """Return (dim, keepdim, correction) of the three forms of PyTorch.
 
@@ -84,6 +120,13 @@ def _moment(name, x, dim, unbiased, keepdim, correction):
     return (t._std if name == "std" else t._var)(x, dim, correction, keepdim)
 
 
+def _moment_with_mean(name, x, dim, unbiased, keepdim, correction):
+    where, degrees, _ = _moment_arguments(dim, unbiased, keepdim, correction)
+    if x.dtype.is_floating_point:
+        return (t._std_mean if name == "std" else t._var_mean)(x, where, degrees, keepdim)
+    return _moment(name, x, dim, unbiased, keepdim, correction), t.mean(x, where, keepdim)
+
+
 _MOMENT = "(Tensor self, any dim=None, any unbiased=None, bool keepdim=False, *, Scalar? correction=None) -> "
 
 
@@ -102,15 +145,13 @@ def std(self, dim, unbiased, keepdim, *, correction):
 @composite("var_mean" + _MOMENT + "(Tensor, Tensor)", forms="f")
 def var_mean(self, dim, unbiased, keepdim, *, correction):
     """(variance, mean)."""
-    where = _moment_arguments(dim, unbiased, keepdim, correction)[0]
-    return _moment("var", self, dim, unbiased, keepdim, correction), t.mean(self, where, keepdim)
+    return _moment_with_mean("var", self, dim, unbiased, keepdim, correction)
 
 
 @composite("std_mean" + _MOMENT + "(Tensor, Tensor)", forms="f")
 def std_mean(self, dim, unbiased, keepdim, *, correction):
     """(standard deviation, mean)."""
-    where = _moment_arguments(dim, unbiased, keepdim, correction)[0]
-    return _moment("std", self, dim, unbiased, keepdim, correction), t.mean(self, where, keepdim)
+    return _moment_with_mean("std", self, dim, unbiased, keepdim, correction)
 
 
 @composite(

@@ -334,8 +334,14 @@ def unfold(self, dimension, size, step):
 
 
 # ---- several views
+def _each(found) -> tuple:
+    """Return views, or their gradients, one for each part. Of a single part, the dispatcher gives the tensor itself."""
+    return tuple(found) if isinstance(found, (tuple, list)) else (found,)
+
+
 def _parts_back(gs, shape, dim, lengths):
     """Join the gradients of consecutive parts of a dim."""
+    gs = _each(gs)
     shape, like = list(shape), next(g for g in gs if g is not None)
     dim = wrap_dim(dim, len(shape))
     parts = []
@@ -369,76 +375,102 @@ for _name in ("_split", "_split_with_sizes"):  # the two operators differ only i
     )(_consecutive)
 
 
-def _split(x, sizes, dim, split=None):
-    return (
-        tuple((split or t._split)(x, sizes, dim)) if len(sizes) != 1 else (t._slice(x, dim, 0, sizes[0], 1),)
-    )
+def _unsafe_parts(self, sizes, dim):
+    """Return consecutive parts of a dim that share memory with the whole, but neither its version nor its graph."""
+    return tuple(_C.fresh_version(part) for part in _consecutive(self, sizes, dim))
 
 
-@composite(
-    "split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]",
-    forms="fm",
-    aliases=("unsafe_split_with_sizes",),
-)
-def split_with_sizes(self, split_sizes, dim):
-    """Split a dim into parts of the given lengths."""
-    dim = wrap_dim(dim, self.ndim)
-    if self.ndim == 0:
+op(
+    "_unsafe_split(Tensor self, int[] sizes, int dim) -> Tensor[]",
+    forms="f",
+    grad={"self": lambda gs, self, sizes, dim: _parts_back(gs, self.shape, dim, sizes)},
+)(_unsafe_parts)
+
+
+def _given_sizes(x, split_sizes, dim):
+    """Return the lengths into which `split_with_sizes` splits a dim."""
+    if x.ndim == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     if any(n < 0 for n in split_sizes):
         raise RuntimeError(
             f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(split_sizes)}"
         )
-    if sum(split_sizes) != self.shape[dim]:
+    if sum(split_sizes) != x.shape[dim]:
         raise RuntimeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {self.shape[dim]} (input tensor's size at dimension "
+            f"split_with_sizes expects split_sizes to sum exactly to {x.shape[dim]} (input tensor's size at dimension "
             f"{dim}), but got split_sizes={list(split_sizes)}"
         )
-    return _split(self, list(split_sizes), dim, t._split_with_sizes)
+    return list(split_sizes)
 
 
-@composite(
-    "split(Tensor self, any split_size_or_sections, int dim=0) -> Tensor[]",
-    forms="fm",
-    aliases=("unsafe_split",),
-    along="dim",
-)
+def _even_sizes(x, each, dim):
+    """Return the lengths into which `split` splits a dim."""
+    if x.ndim == 0:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    if each < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={each}")
+    size = x.shape[dim]
+    if each == 0 and size:
+        raise RuntimeError(
+            f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}"
+        )
+    return _even(size, each) if each else [0]
+
+
+def _chunk_sizes(x, chunks, dim):
+    """Return the lengths into which `chunk` splits a dim."""
+    if x.ndim == 0:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    size = x.shape[wrap_dim(dim, x.ndim)]
+    each = (size + chunks - 1) // chunks
+    return [0] * chunks if each == 0 else _even(size, each)
+
+
+@composite("split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]", forms="fm")
+def split_with_sizes(self, split_sizes, dim):
+    """Split a dim into parts of the given lengths."""
+    dim = wrap_dim(dim, self.ndim)
+    return _each(t._split_with_sizes(self, _given_sizes(self, split_sizes, dim), dim))
+
+
+@composite("unsafe_split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]", forms="fm")
+def unsafe_split_with_sizes(self, split_sizes, dim):
+    """`split_with_sizes` whose parts are no views to autograd: each may be written without the others."""
+    dim = wrap_dim(dim, self.ndim)
+    return _each(t._unsafe_split(self, _given_sizes(self, split_sizes, dim), dim))
+
+
+@composite("split(Tensor self, any split_size_or_sections, int dim=0) -> Tensor[]", forms="fm", along="dim")
 def split(self, split_size_or_sections, dim):
     """Split a dim into parts of one length (the last may be shorter), or of the given lengths."""
     each = split_size_or_sections
     if isinstance(each, (list, tuple)):
         return t.split_with_sizes(self, [int(n) for n in each], dim)
-    each = int(each)
     dim = wrap_dim(dim, self.ndim)
-    if self.ndim == 0:
-        raise RuntimeError("split expects at least a 1-dimensional tensor")
-    if each < 0:
-        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={each}")
-    size = self.shape[dim]
-    if each == 0 and size:
-        raise RuntimeError(
-            f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}"
-        )
-    return _split(self, _even(size, each) if each else [0], dim)
+    return _each(t._split(self, _even_sizes(self, int(each), dim), dim))
 
 
-@composite(
-    "chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
-    forms="fm",
-    aliases=("unsafe_chunk",),
-    along="dim",
-    native="call",
-)
+@composite("unsafe_split(Tensor self, int split_size, int dim=0) -> Tensor[]", forms="fm", along="dim")
+def unsafe_split(self, split_size, dim):
+    """`split` whose parts are no views to autograd: each may be written without the others."""
+    dim = wrap_dim(dim, self.ndim)
+    return _each(t._unsafe_split(self, _even_sizes(self, split_size, dim), dim))
+
+
+@composite("chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", forms="fm", along="dim", native="call")
 def chunk(self, chunks, dim):
     """Split a dim into at most `chunks` parts of equal length (the last may be shorter)."""
-    if self.ndim == 0:
-        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
-    if chunks <= 0:
-        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    dim = wrap_dim(dim, self.ndim)
-    size = self.shape[dim]
-    each = (size + chunks - 1) // chunks
-    return _split(self, [0] * chunks if each == 0 else _even(size, each), dim)
+    sizes = _chunk_sizes(self, chunks, dim)
+    return _each(t._split(self, sizes, wrap_dim(dim, self.ndim)))
+
+
+@composite("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", forms="fm", along="dim")
+def unsafe_chunk(self, chunks, dim):
+    """`chunk` whose parts are no views to autograd: each may be written without the others."""
+    sizes = _chunk_sizes(self, chunks, dim)
+    return _each(t._unsafe_split(self, sizes, wrap_dim(dim, self.ndim)))
 
 
 @composite(
@@ -512,6 +544,7 @@ _axis_split("dsplit", 3, lambda x: 2)
 
 
 def _unbind_back(gs, self, dim):
+    gs = _each(gs)
     shape, like = list(self.shape), next(g for g in gs if g is not None)
     one = shape[:dim] + shape[dim + 1 :]
     return t.stack([zeros_of(like, one) if g is None else g for g in gs], dim)
@@ -541,10 +574,7 @@ def unbind(self, dim):
     if self.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     dim = wrap_dim(dim, self.ndim)
-    n = self.shape[dim]
-    if n == 0:
-        return ()
-    return tuple(t._unbind(self, dim)) if n != 1 else (t.select(self, dim, 0),)
+    return _each(t._unbind(self, dim)) if self.shape[dim] else ()
 
 
 # ---- in place: the tensor itself gets another geometry

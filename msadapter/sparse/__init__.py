@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._host import extensions
 from .._values.layout import LAYOUTS
 from ..ops._declare import t
-from ._base import SparseTensor, values_pass
+from ._base import SparseTensor, give_to_leaves, values_pass
 from ._compressed import CompressedTensor
 from ._construct import (
     check_sparse_tensor_invariants,
@@ -19,6 +19,7 @@ from ._construct import (
 from ._coo import CooTensor, convert, coo
 from ._coo import sparse_mask as dense_sparse_mask
 from ._coo import to_sparse as dense_to_sparse
+from ._mkldnn import to_mkldnn as dense_to_mkldnn
 from ._operators import addmm, mm, smm
 from ._operators import softmax as _softmax
 
@@ -34,7 +35,7 @@ __all__ = [
     "sum",
 ]
 
-extensions.sparse_backward.provide((SparseTensor, values_pass))
+extensions.sparse_backward.provide((SparseTensor, values_pass, give_to_leaves))
 dense_to_sparse_coo = dense_to_sparse
 
 
@@ -63,6 +64,7 @@ CONVERSIONS = {
     "to_sparse_bsr": dense_to_sparse_bsr,
     "to_sparse_bsc": dense_to_sparse_bsc,
     "sparse_mask": dense_sparse_mask,
+    "to_mkldnn": dense_to_mkldnn,
 }
 
 

@@ -20,6 +20,7 @@ from ..tensor._rare_methods import not_for
 from ._printing import sparse_str
 
 _C = load()
+STRIDED = LAYOUTS["strided"]
 MAKERS: dict = {}  # layout name -> function(*parts, size, ...) that checks its parts; filled by _construct.py
 CONVERTERS: dict = {}  # layout name -> function(coalesced COO tensor, name, blocksize); filled by _compressed.py
 OPERATORS: dict = {}  # table operator -> function(sparse class, ...), for torch.add, Tensor.add, ...
@@ -268,6 +269,27 @@ def values_pass(tensors, grads, inputs):
         )
 
     return [_values_of(x) for x in tensors], made, [_values_of(x) for x in inputs], results
+
+
+def give_to_leaves(tensors, grads, create_graph: bool):
+    """Add sparse gradients to .grad of the dense leaves that a backward pass begins with. Returns the other pairs.
+
+    As in PyTorch, .grad stays the same object unless a graph is recorded. Elsewhere the engine needs dense gradients.
+    """
+    kept = []
+    for output, gradient in zip(tensors, grads, strict=True):
+        mixed = isinstance(gradient, SparseTensor) and isinstance(output, Tensor) and output.layout is STRIDED
+        if not mixed or not output.requires_grad or gradient.shape != output.shape:
+            kept.append((output, gradient))
+        elif not output.is_leaf:
+            kept.append((output, gradient.to_dense()))
+        elif output.grad is None:
+            output.grad = gradient.clone() if create_graph else gradient.detach()
+        elif create_graph:
+            output.grad = output.grad + gradient
+        else:
+            output.grad.add_(gradient.detach() if output.grad.is_sparse else gradient.to_dense().detach())
+    return tuple(o for o, _ in kept), tuple(g for _, g in kept)
 
 
 def _values_of(x):

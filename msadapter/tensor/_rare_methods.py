@@ -25,6 +25,8 @@ def layout_title(self) -> str:
 
 def _backend(self) -> str:
     kind = "Meta" if self.is_meta else "CPU" if self.is_cpu else "CUDA"
+    if self.is_mkldnn:
+        return f"Mkldnn{kind}"
     return (
         kind
         if self.layout._name == "strided"
@@ -292,6 +294,8 @@ for _name in (
     "sparse_mask",
 ):
     METHODS[_name] = _to_layout(_name)
+METHODS["to_mkldnn"] = _to_layout("to_mkldnn")
+METHODS["to_mkldnn"].__doc__ = "A copy of a dense tensor in the layout torch._mkldnn."
 METHODS["grad_dtype"] = property(_grad_dtype, _set_grad_dtype)
 METHODS["sparse_dim"] = lambda self: 0
 METHODS["dense_dim"] = lambda self: self.ndim

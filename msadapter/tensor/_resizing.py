@@ -21,6 +21,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     check_wide("set_", storage_offset, size, stride)
     _take(self, source, storage_offset, size, stride)
     _C.bump_version(self)
+    _C.renew_accumulator(self)  # graphs that have used the tensor until now do not know it any more
     return self
 
 

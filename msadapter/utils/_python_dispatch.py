@@ -54,6 +54,16 @@ class TorchDispatchMode:
         _C.add_torch_function_modes(-1)
 
 
+class _DisableTorchDispatch:
+    """While such an object lives, operators of its thread do not ask a `__torch_dispatch__`."""
+
+    def __init__(self):
+        _state.disabled = getattr(_state, "disabled", 0) + 1
+
+    def __del__(self):
+        _state.disabled -= 1
+
+
 class LoggingMode(TorchDispatchMode):
     """Writes the operators that run, with the shapes of their tensors, to a list of lines."""
 
@@ -117,8 +127,18 @@ def _without(mode):
         _C.add_torch_function_modes(1)
 
 
+def run_in_mode(operator: OpOverload, args, kwargs):
+    """Let the innermost active mode run an operator that a program has defined."""
+    mode = modes()[-1]
+    types = tuple(dict.fromkeys(type(a) for a in _tensors([*args, *kwargs.values()], []) if answers(a)))
+    with _without(mode):
+        return mode.__torch_dispatch__(operator, types, tuple(args), kwargs)
+
+
 def below(function, args, kwargs):
     """Let modes and subclasses run an operator. Return NotImplemented if none of them handles it."""
+    if getattr(_state, "disabled", 0):
+        return NotImplemented
     active, tensors = modes(), _tensors([*args, *kwargs.values()], [])
     mute = next((a for a in tensors if "_wrapper_device" in a.__dict__ and not answers(a)), None)
     if mute is not None:

@@ -53,7 +53,7 @@ _USED = object()  # stands for a result that a backward pass has taken
 class _CachingTorchDispatchMode(TorchDispatchMode):
     """Asks the policy in the first run, and keeps results.
 
-    ``storage`` has an entry for every call of an operator: the kept results, or None if they are recomputed.
+    ``storage`` has an entry for every call of an operator: the kept result, a list of several, or None if they are recomputed.
     """
 
     def __init__(self, policy_fn, storage: dict[OpOverload, list]):
@@ -64,9 +64,9 @@ class _CachingTorchDispatchMode(TorchDispatchMode):
         out = func(*args, **kwargs)
         context = SelectiveCheckpointContext(is_recompute=False, op_output=out)
         policy = self.policy_fn(context, func, *args, **kwargs)
-        values = out if isinstance(out, (tuple, list)) else (out,)
         kept = policy in (True, CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
-        self.storage.setdefault(func, []).append([_Kept(v) for v in values] if kept else None)
+        one = [_Kept(v) for v in out] if isinstance(out, (tuple, list)) else _Kept(out)
+        self.storage.setdefault(func, []).append(one if kept else None)
         return out
 
 
@@ -103,7 +103,12 @@ class _CachedTorchDispatchMode(TorchDispatchMode):
                 "selective activation checkpoint."
             )
         entries[number] = _USED
-        _C.give_results([v.get(self.allow_cache_entry_mutation) for v in kept])
+        several = [
+            v.get(self.allow_cache_entry_mutation) for v in (kept if isinstance(kept, list) else [kept])
+        ]
+        if func.namespace != "aten":  # an operator of the program, which is recorded already
+            return tuple(several) if isinstance(kept, list) else several[0]
+        _C.give_results(several)
         try:
             out = func(*args, **kwargs)
         finally:

@@ -173,15 +173,19 @@ class _Frame:
         return holder
 
     def take(self, holder: _Holder) -> Tensor:
-        """Return a saved tensor. The region is recomputed once for each backward pass."""
+        """Return a saved tensor, once in a backward pass. The region is recomputed once for each backward pass."""
         task = _C.current_graph_task_id()
         if task == -1 or task != self.task:
             self.recomputed = weakref.WeakKeyDictionary()
             self._recompute()
             self.task = task
-        if holder not in self.recomputed:
-            raise CheckpointError("torch.utils.checkpoint: a saved tensor was not recomputed")
-        return self.recomputed[holder]
+        elif holder not in self.recomputed:
+            raise CheckpointError(
+                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you are "
+                "calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an issue with "
+                "details on your use case."
+            )
+        return self.recomputed.pop(holder)
 
     def _recompute(self) -> None:
         position = 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from tests.golden.answers import refusal
 
 LAYOUTS = ("sparse_coo", "sparse_csr", "sparse_csc")
@@ -107,3 +109,91 @@ def gradients_of_embeddings_that_add_up(torch):
     empty = torch.zeros(3, 0, requires_grad=True)
     torch.nn.functional.embedding(torch.tensor([1, 1]), empty, sparse=True).sum().backward()
     return [before, table.grad._indices(), table.grad._values(), tuple(empty.grad.shape)]
+
+
+def tensors_of_onednns_layout(torch):
+    """to_mkldnn and back, the operators that the layout has, and gradients through both."""
+    functional = torch.nn.functional
+    x = torch.arange(-8.0, 8.0).reshape(1, 1, 4, 4)
+    m, w = x.to_mkldnn(), torch.tensor([[[[1.0, -2.0], [0.5, 3.0]]]])
+    operators = (
+        lambda: m + m,
+        lambda: m * m,
+        lambda: m * 2,
+        lambda: m.relu(),
+        lambda: torch.sigmoid(m),
+        lambda: m.tanh(),
+        lambda: functional.softmax(m, -1),
+        lambda: functional.linear(m, w.reshape(1, 4)),
+        lambda: functional.conv2d(m, w),
+        lambda: functional.conv2d(m, w.to_mkldnn()),
+        lambda: functional.max_pool2d(m, 2),
+        lambda: functional.avg_pool2d(m, 2),
+        lambda: functional.adaptive_avg_pool2d(m, 2),
+        lambda: m.reshape(4, 4),
+        lambda: m.transpose(2, 3),
+        lambda: m.clone(),
+        lambda: m.clone().zero_(),
+        lambda: x.to_mkldnn(torch.bfloat16),
+    )
+    refused = (
+        lambda: m + 2,
+        lambda: m + x,
+        lambda: x.double().to_mkldnn(),
+        lambda: x.to(torch.int32).to_mkldnn(),
+        lambda: m.to_mkldnn(),
+        lambda: x.to_sparse().to_mkldnn(),
+        lambda: m.numpy(),
+        lambda: m.data_ptr(),
+        lambda: m.untyped_storage(),
+    )
+    made = [operator() for operator in operators]
+    p = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    (p.to_mkldnn().to_dense() * p).sum().backward()
+    leaf = torch.ones(3).to_mkldnn().requires_grad_()
+    (leaf.to_dense() * 2).sum().backward()
+    return [
+        [str(m.layout), m.is_mkldnn, m.is_sparse, m.shape, m.device, m.requires_grad, repr(m)],
+        [[str(y.layout), y.to_dense()] for y in made],
+        [refusal(call)[0] for call in refused],
+        [p.grad, str(leaf.grad.layout), leaf.grad.to_dense(), leaf.is_leaf],
+        [x.to_mkldnn().to_dense() is x, x.transpose(2, 3).to_mkldnn().to_dense().stride()],
+    ]
+
+
+def gradcheck_of_onednns_layout(torch):
+    gradcheck = torch.autograd.gradcheck
+    a = torch.rand(4, requires_grad=True)
+    b = torch.rand(4).to_mkldnn().requires_grad_()
+    loose = {"atol": 1e-1, "check_batched_grad": False}
+    return [
+        gradcheck(lambda x, y: x * y.to_dense(), (a, b), fast_mode=True, **loose),
+        gradcheck(lambda x, y: x * y.to_dense(), (a, b), **loose),
+        refusal(gradcheck, lambda x: x.to_mkldnn(), (a,), raise_exception=False, **loose),
+        refusal(
+            gradcheck, lambda x: x.to_dense(), (b,), raise_exception=False, check_forward_ad=True, **loose
+        ),
+    ]
+
+
+def sparse_gradients_of_dense_leaves(torch):
+    """A sparse .grad stays the same object, unless a dense gradient arrives or a graph is recorded."""
+
+    def sparse():
+        return torch.sparse_coo_tensor(torch.tensor([[1, 1]]), torch.tensor([1.0, 2.0]), (2,))
+
+    found = []
+    for create_graph in (False, True):
+        for first in (None, sparse(), torch.tensor([1.0, 2.0])):
+            for second in (sparse(), torch.tensor([3.0, 4.0])):
+                x = torch.tensor([1.5, 1.5], requires_grad=True)
+                x.grad = first
+                kept = x.grad
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    x.backward(second, create_graph=create_graph)
+                found.append([x.grad is kept, x.grad.is_sparse, x.grad.to_dense()])
+                x.grad = None
+    y = torch.tensor([1.0, 2.0], requires_grad=True)
+    (y * 1).backward(sparse())
+    return [*found, y.grad.to_dense()]

@@ -28,3 +28,21 @@ def test_eigenvectors():
         return V[:, :2] * L[:2] @ V[:, :2].mT
 
     assert torch.autograd.gradgradcheck(projection, (A,))
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("general", [False, True])
+def test_lobpcg_depends_on_both_triangles(largest, general):
+    torch.manual_seed(5)
+    a, b = (torch.rand(7, 7, dtype=torch.float64) for _ in range(2))
+    a = ((a @ a.mT) / 10).requires_grad_()
+    b = (b @ b.mT + torch.eye(7)).requires_grad_() if general else None
+
+    def values_and_sizes(*matrices):
+        values, vectors = torch.lobpcg(matrices[0], 2, matrices[1] if general else None, largest=largest)
+        return values, vectors.abs()  # the sign of a vector is free
+
+    matrices = (a, b) if general else (a,)
+    assert torch.autograd.gradcheck(values_and_sizes, matrices, atol=1e-5)
+    grads = torch.autograd.grad(values_and_sizes(*matrices)[0].sum(), matrices)
+    assert all(torch.allclose(g, g.mT) for g in grads)

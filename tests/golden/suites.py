@@ -44,6 +44,7 @@ SUITES = {
         "autograd.forward_cases",
         "autograd.tangent_cases",
         "autograd.gradcheck_cases",
+        "autograd.ownership_cases",
     ),
     "backends": _suite("backends.backends_cases"),
     "data": _suite("utils.data.data_cases", "utils.data.seed_cases"),

@@ -101,3 +101,47 @@ def test_a_subclass_that_refuses():
     with pytest.raises(NotImplementedError, match=r"not aten.add.Tensor"):
         x + 1
     assert not is_traceable_wrapper_subclass(x)
+
+
+def test_operators_of_a_handler_are_recorded():
+    class Doubles(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            with torch.overrides.enable_reentrant_dispatch():
+                self.inside = torch.ones(1, requires_grad=True).exp().grad_fn
+            return func(*args, **(kwargs or {}))
+
+    with Doubles() as mode:
+        torch.ones(2).neg()
+    assert mode.inside.name() == "ExpBackward0"
+
+
+def test_dispatch_is_disabled_while_a_guard_lives():
+    with Log() as log:
+        guard = torch._C._DisableTorchDispatch()
+        torch.ones(2).neg()
+        del guard
+        torch.ones(2).abs()
+    assert log.seen == ["aten.ones.default", "aten.abs.default"]
+
+
+def test_the_alias_of_a_dual_tensor_is_that_of_its_class():
+    seen = []
+
+    class Counted(torch.Tensor):
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            guard = torch._C._DisableTorchDispatch()
+            try:
+                return func(*args, **(kwargs or {}))
+            finally:
+                del guard
+
+    x = torch.ones(2).as_subclass(Counted)
+    with torch.autograd.forward_ad.dual_level():
+        seen.clear()
+        dual = torch.autograd.forward_ad.make_dual(x, torch.full((2,), 3.0))
+        assert seen[0] == "aten.alias.default" and seen.count("aten.alias.default") == 1
+        assert torch.autograd.forward_ad.unpack_dual(dual).tangent.tolist() == [3.0, 3.0]

@@ -1,12 +1,19 @@
 """How often a checkpointed region is recomputed, and how long its tensors are kept."""
 
+import functools
 import gc
 import weakref
 
 import pytest
 
 import msadapter as torch
-from msadapter.utils.checkpoint import checkpoint
+from msadapter.utils._python_dispatch import _get_current_dispatch_mode
+from msadapter.utils.checkpoint import (
+    CheckpointPolicy,
+    _CachingTorchDispatchMode,
+    checkpoint,
+    create_selective_checkpoint_contexts,
+)
 
 
 @pytest.fixture
@@ -49,19 +56,111 @@ def test_nothing_is_kept_after_the_pass(counted):
     assert all(reference() is None for references in counted.made for reference in references)
 
 
-def test_saved_tensors_may_be_read_twice():
-    class Twice(torch.autograd.Function):
+def test_a_saved_tensor_is_given_once_in_a_pass():
+    class Reads(torch.autograd.Function):
         @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x, x.exp())
-            return x.clone()
+        def forward(ctx, x, y):
+            ctx.save_for_backward(x, y)
+            return x * y
 
         @staticmethod
         def backward(ctx, g):
-            x, e = ctx.saved_tensors
-            again = ctx.saved_tensors
-            return g * (x + e) * (again[0] == x)
+            x, y = ctx.saved_tensors
+            with pytest.raises(RuntimeError, match="that was already unpacked once"):
+                _ = ctx.saved_tensors
+            return g * y, g * x
 
-    x = torch.randn(3, requires_grad=True)
-    checkpoint(lambda v: Twice.apply(v * 2), x, use_reentrant=False).sum().backward()
-    assert torch.allclose(x.grad, 2 * (2 * x + (2 * x).exp()))
+    x, y = (torch.randn(3, requires_grad=True) for _ in range(2))
+    checkpoint(lambda a, b: Reads.apply(a * 2, b), x, y, use_reentrant=False).sum().backward()
+    assert torch.equal(x.grad, y * 2) and torch.equal(y.grad, x * 2)
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_operators_ask_once_for_what_they_have_saved(create_graph):
+    """Gradients in C++ that decline a call, and formulas that read a value twice, get the same tensor."""
+    x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    w = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+
+    def region(a, b):
+        return (
+            torch.std(a * b, 1) + (a * 2j * b).abs().sum(1) + (a.exp() / b).sum(1) + (b.cumprod(1) * a).sum(1)
+        ) ** 2
+
+    expected = torch.autograd.grad(region(x, w).sum(), (x, w))
+    out = checkpoint(region, x, w, use_reentrant=False).sum()
+    found = torch.autograd.grad(out, (x, w), create_graph=create_graph)
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_the_last_operator_is_not_computed_again():
+    """A recomputation ends when the operands that the backward needs are there, before the result is computed."""
+    x, wide = torch.ones(1, 1, requires_grad=True), torch.ones(1, 1 << 20)
+    out = checkpoint(lambda a: a @ wide, x, use_reentrant=False)
+    gradient = torch.ones_like(out)
+    memory = torch._C.memory_stats
+    torch._C.reset_peak()
+    before = memory()["allocated"]
+    out.backward(gradient)
+    assert memory()["peak"] - before < out.nbytes / 2 and x.grad.item() == 1 << 20
+
+
+def test_selective_checkpoints_keep_results_of_a_programs_own_operators():
+    calls = []
+    with torch.library._scoped_library("passes", "FRAGMENT"):
+
+        @torch.library.custom_op("passes::sine", mutates_args=())
+        def sine(x: torch.Tensor) -> tuple[torch.Tensor, int]:
+            calls.append(1)
+            return x.sin(), 2
+
+        def keep(ctx, inputs, output):
+            ctx.save_for_backward(inputs[0])
+
+        def backward(ctx, g, _):
+            return g * ctx.saved_tensors[0].cos()
+
+        torch.library.register_autograd("passes::sine", backward, setup_context=keep)
+        operator = torch.ops.passes.sine.default
+        assert (
+            isinstance(operator, type(torch.ops.aten.sin.default)) and str(operator) == "passes.sine.default"
+        )
+        x = torch.randn(3, requires_grad=True)
+
+        def region(a):
+            return (torch.ops.passes.sine(a)[0] * a.sin().exp()).sin()
+
+        expected = torch.autograd.grad(region(x).sum(), x)[0]
+        for kept, count in (([operator], 1), ([torch.ops.aten.sin.default], 2)):
+            calls.clear()
+            contexts = functools.partial(create_selective_checkpoint_contexts, kept)
+            out = checkpoint(region, x, use_reentrant=False, context_fn=contexts)
+            assert torch.equal(torch.autograd.grad(out.sum(), x)[0], expected) and len(calls) == count
+
+
+def test_what_a_selective_checkpoint_keeps_goes_with_the_graph():
+    references = []
+
+    def region(x):
+        out = x.cos().exp()
+        mode = _get_current_dispatch_mode()
+        if isinstance(mode, _CachingTorchDispatchMode):
+            kept = mode.storage[torch.ops.aten.exp.default][0].val
+            assert not kept.requires_grad
+            references.append(weakref.ref(kept))
+        return out.sin()
+
+    contexts = functools.partial(
+        create_selective_checkpoint_contexts, lambda *_, **__: CheckpointPolicy.MUST_SAVE
+    )
+    gc.disable()
+    try:
+        for use in (lambda out: None, lambda out: out.sum().backward(retain_graph=True)):
+            out = checkpoint(
+                region, torch.randn(3, requires_grad=True), use_reentrant=False, context_fn=contexts
+            )
+            assert references[-1]() is not None
+            use(out)
+            del out
+            assert references[-1]() is None
+    finally:
+        gc.enable()

@@ -237,7 +237,7 @@ void evaluate(BackwardNode *node, Tensors grads, Task *task, const BackwardOptio
       take_results(f, checked(PyObject_CallFunctionObjArgs(f, to_tuple(grads).get(), nullptr)).get(), &grads);
     });
   Tensors kept;
-  const bool post = hooked && ours->hooks().post && PyDict_Size(ours->hooks().post.get()) > 0;
+  const bool post = ours && ours->has_post_hooks();
   if (post) kept = grads;
   Tensors out;
   if (has_gradient() || (ours && ours->runs_without_gradient()))

@@ -186,6 +186,13 @@ bool is_leaf(const TensorPtr &t) {
   return !n || is_accumulator(n);
 }
 
+Node *only_owned_node(const TensorPtr &t) {
+  auto *m = own_meta(t);
+  if (!m) return nullptr;
+  const BackwardNodePtr node = m->UnsafeGetGradNodeImpl();
+  return node.use_count() == 2 ? dynamic_cast<Node *>(node.get()) : nullptr;  // the tensor's, and this one
+}
+
 AccumulateGrad *accumulator(const TensorPtr &t) {
   auto *n = raw_node(t);
   return n && is_accumulator(n) ? static_cast<AccumulateGrad *>(n) : nullptr;
@@ -199,6 +206,15 @@ std::shared_ptr<AccumulateGrad> make_accumulator(const TensorPtr &t) {
   acc->add_output_metadata(t);
   m->set_grad_node(acc);
   return acc;
+}
+
+void renew_accumulator(const TensorPtr &t) {
+  AccumulateGrad *old = accumulator(t);
+  if (!old) return;
+  auto made = Node::make<AccumulateGrad>(t);
+  made->add_output_metadata(t);
+  made->take_over(old);
+  meta(t)->set_grad_node(made);
 }
 
 void set_requires_grad(const TensorPtr &t, bool value) {
@@ -421,6 +437,15 @@ void AccumulateGrad::remember(PyObject *leaf) {
   if (object_ && PyWeakref_GetObject(object_.get()) == leaf) return;
   object_ = checked(PyWeakref_NewRef(leaf, nullptr));
 }
+void AccumulateGrad::take_over(AccumulateGrad *other) {
+  if (other->has_hooks()) {
+    take_hooks(other);
+    other->hooks() = hooks();            // the hooks of the tensor run in both nodes
+    hooks().pre = hooks().post = Ref();  // those of the old node stay with it
+  }
+  grad = std::move(other->grad);
+  object_ = std::move(other->object_);
+}
 PyObject *AccumulateGrad::object() const {
   TensorPtr t = leaf_.lock();
   PyObject *o = object_ ? PyWeakref_GetObject(object_.get()) : Py_None;
@@ -429,11 +454,25 @@ PyObject *AccumulateGrad::object() const {
   return o;
 }
 
+// A copy of a gradient with the strides of its leaf, if these are dense. It is recorded where a graph is.
+static TensorPtr copied_gradient(const TensorPtr &g, const TensorPtr &leaf) {
+  const Dims strides = strides_of(leaf);
+  const bool keep = is_dense(leaf->shape(), strides);
+  TensorPtr fresh = new_tensor(from_ms(leaf->data_type()), leaf->shape().data(), static_cast<int>(leaf->shape().size()),
+                               keep ? strides.data() : nullptr);
+  if (grad_enabled())
+    checked(PyObject_CallMethod(checked(wrap(fresh)).get(), "copy_", "O", checked(wrap(g)).get()));
+  else
+    copy_tensor(fresh, g);
+  return fresh;
+}
+
 Tensors AccumulateGrad::apply(const Tensors &grads) {
   TensorPtr leaf = leaf_.lock();
   const TensorPtr &g = grads[0];
   if (leaf && !is_leaf(leaf)) fail("leaf variable has been moved into the graph interior");
   if (!g || !leaf || !requires_grad(leaf)) return {};
+  if (AccumulateGrad *now = accumulator(leaf); now && now != this) return now->apply(grads);
   const bool graph = grad_enabled();
   if (grad) {
     TensorPtr have = unwrap(grad.get());
@@ -447,14 +486,10 @@ Tensors AccumulateGrad::apply(const Tensors &grads) {
     have->BumpVersion();
     return {};
   }
-  if (graph) {
-    grad = checked(wrap(g));
-    return {};
-  }
-  // The gradient is used without a copy only if nothing else refers to it and it has the strides of the leaf. On an
-  // NPU, MindSpore's queue refers to its memory until the operator has been launched, so the gradient may be copied
-  // there.
-  const bool alone = g.use_count() <= 1 && g->device_address().use_count() <= 1;
+  // The gradient is used without a copy only if nothing else refers to it and it has the strides of the leaf. Hooks
+  // that run after this node get the same tensor, as in PyTorch. On an NPU, MindSpore's queue refers to its memory
+  // until the operator has been launched, so the gradient may be copied there.
+  const bool alone = !graph && g.use_count() <= (has_post_hooks() ? 2 : 1) && g->device_address().use_count() <= 1;
   const bool same_layout =
       strides_of(g) == strides_of(leaf) && offset_of(g) == 0 && g->data_type() == leaf->data_type();
   if (alone && same_layout) {
@@ -462,12 +497,7 @@ Tensors AccumulateGrad::apply(const Tensors &grads) {
     grad = checked(wrap(g));
     return {};
   }
-  const Dims strides = strides_of(leaf);
-  const bool keep = is_dense(leaf->shape(), strides);
-  TensorPtr fresh = new_tensor(from_ms(leaf->data_type()), leaf->shape().data(), static_cast<int>(leaf->shape().size()),
-                               keep ? strides.data() : nullptr);
-  copy_tensor(fresh, g);
-  grad = checked(wrap(fresh));
+  grad = checked(wrap(copied_gradient(g, leaf)));
   return {};
 }
 

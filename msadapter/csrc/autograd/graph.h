@@ -44,6 +44,8 @@ class Node : public BackwardNode {
     return *hooks_;
   }
   bool has_hooks() const { return hooks_ != nullptr; }
+  void take_hooks(Node *other) { hooks_ = std::move(other->hooks_); }
+  bool has_post_hooks() const { return hooks_ && hooks_->post && PyDict_Size(hooks_->post.get()) > 0; }
   uint64_t order() const { return is_accumulate() ? UINT64_MAX : sequence_; }
   uint64_t sequence() const { return sequence_; }
   void set_sequence(uint64_t n) { sequence_ = n; }  // nodes with a larger number run earlier
@@ -61,7 +63,8 @@ class Node : public BackwardNode {
 };
 using NodePtr = std::shared_ptr<Node>;
 
-// The node of a leaf. It adds to `.grad`, in place unless a graph of the gradient is recorded.
+// The node of a leaf. It adds to `.grad`, in place unless a graph of the gradient is recorded. A leaf that gets other
+// memory gets another node too; what reaches the old one goes on to the new one, which has the gradient and the hooks.
 class AccumulateGrad final : public Node {
  public:
   explicit AccumulateGrad(const TensorPtr &leaf) : Node("AccumulateGrad", 1), leaf_(leaf) {}
@@ -74,6 +77,7 @@ class AccumulateGrad final : public Node {
   // Returns the Python object of the leaf that the user holds, or a new object if there is none. It is a new reference.
   PyObject *object() const;
   void remember(PyObject *leaf);
+  void take_over(AccumulateGrad *other);  // the gradient, the hooks and the Python object of the leaf
 
  private:
   std::weak_ptr<MsTensor> leaf_;
@@ -88,9 +92,12 @@ void set_requires_grad(const TensorPtr &t, bool value);  // leaves only
 bool is_leaf(const TensorPtr &t);
 BackwardNodePtr grad_fn(
     const TensorPtr &t);  // null for leaves; made again for a view after an in-place write to its memory
+// The node of a tensor if nothing else keeps it alive, else null.
+Node *only_owned_node(const TensorPtr &t);
 AccumulateGrad *accumulator(const TensorPtr &t);  // null unless the tensor has one
 std::shared_ptr<AccumulateGrad> make_accumulator(const TensorPtr &t);
-Edge edge_of(const TensorPtr &t);  // undefined when no gradient is required
+void renew_accumulator(const TensorPtr &t);  // nothing happens unless the tensor has one
+Edge edge_of(const TensorPtr &t);            // undefined when no gradient is required
 void set_history(const TensorPtr &out, const BackwardNodePtr &node, size_t index);
 void forget_history(const TensorPtr &t);                     // detach_()
 void share_leaf(const TensorPtr &t, const TensorPtr &leaf);  // the gradients of t go to leaf
@@ -107,6 +114,8 @@ void set_view(const TensorPtr &view, const TensorPtr &of, ViewKind kind, PyObjec
 bool inference_mode();
 void set_inference_mode(bool on);
 bool is_inference(const TensorPtr &t);
+// Whether the tensor lets an operator be recorded. One of inference mode that requires grad does not do so by itself.
+inline bool is_recorded(const TensorPtr &t) { return requires_grad(t) && !is_inference(t); }
 void mark_inference(const TensorPtr &t);
 // Checks PyTorch's rules for in-place writes and throws its errors. `recorded`: some operand requires grad. The first
 // function checks the history only.
@@ -139,6 +148,7 @@ class SavedTensor {
   // Replaces the tensor by pack(tensor). RuntimeError if there is no tensor, or if it has hooks.
   void register_hooks(PyObject *pack, PyObject *unpack);
   bool released() const { return released_; }
+  bool has_hooks() const { return static_cast<bool>(packed_); }
   // `owner` is the node that saved the tensor; the saved output of a node has this node as its history.
   TensorPtr unpack(const Node *owner) const;
   void reset();
@@ -173,6 +183,8 @@ TensorPtr add_gradients(const TensorPtr &a, const TensorPtr &b);
 // The Python object of a node. It is the same object as long as it exists.
 PyObject *node_object(const BackwardNodePtr &node);
 BackwardNodePtr node_from(PyObject *o);  // null if it is not a node
+// Visits the Python objects that a node refers to, for Python's collector of cycles.
+int visit_references(Node *node, visitproc visit, void *arg);
 extern PyTypeObject *node_type;
 
 }  // namespace msa

@@ -184,7 +184,7 @@ bool mean(OpNode &n, const TensorPtr &g, Tensors *out) {
 }
 
 // ---- gradients that are a single operator of MindSpore
-TensorPtr result_of(OpNode &n, int i) { return n.results.at(i).unpack(&n); }
+TensorPtr result_of(OpNode &n, int i) { return n.saved_result(i); }
 Operand number(OpNode &n, int param) {
   Operand o;
   if (PyObject *p = plain(n, param)) convert(*n.op, param, p, &o);

@@ -111,6 +111,7 @@ bool split_sizes(const Operand *v, PyObject **, Tensors *out) {  // self, sizes,
   Geometry g = Geometry::of(t);
   int64_t d = v[2].scalar.i;
   if (v[1].kind != Arg::kInts || !wrap_dim(&d, g.rank())) return false;
+  if (v[1].ints.size() < 2) return false;  // the Python body handles a single part
   for (int64_t s : v[1].ints) {
     g.sizes[d] = s;
     give(t, g, out);

@@ -72,9 +72,17 @@ void OpNode::Release() {
   released = true;
 }
 
-TensorPtr OpNode::saved_tensor(int param) const {
+TensorPtr OpNode::unpacked(const SavedTensor &saved) {
+  if (!saved.has_hooks()) return saved.unpack(this);
+  for (auto &u : unpacked_)
+    if (u.first == &saved) return u.second;
+  unpacked_.emplace_back(&saved, saved.unpack(this));
+  return unpacked_.back().second;
+}
+
+TensorPtr OpNode::saved_tensor(int param) {
   for (auto &s : saved)
-    if (s.first == param) return s.second.unpack(this);
+    if (s.first == param) return unpacked(s.second);
   return nullptr;
 }
 
@@ -82,6 +90,14 @@ Ref result_of_none() { return Ref::borrow(Py_None); }
 Ref python_tensor(const TensorPtr &t) { return t ? checked(wrap(t)) : result_of_none(); }
 
 Tensors OpNode::apply(const Tensors &grads) {
+  struct Clear {
+    std::vector<std::pair<const SavedTensor *, TensorPtr>> *list;
+    ~Clear() { list->clear(); }
+  } clear{&unpacked_};
+  return compute(grads);
+}
+
+Tensors OpNode::compute(const Tensors &grads) {
   Tensors out(next_edges_.size());
   // The gradients of further outputs are usually null, because these outputs only serve the backward
   bool first_only = grads[0] != nullptr;
@@ -91,7 +107,7 @@ Tensors OpNode::apply(const Tensors &grads) {
     return out;
   std::unordered_map<int, Ref> cache;
   auto value_of = [&](const Need &n, const Formula &f) -> Ref {
-    if (n.kind == Need::kResult) return python_tensor(results.at(n.index).unpack(this));
+    if (n.kind == Need::kResult) return python_tensor(saved_result(n.index));
     if (n.kind == Need::kNeeds) {
       Ref l = checked(PyList_New(f.params.size()));
       for (size_t i = 0; i < f.params.size(); ++i) {
@@ -105,13 +121,12 @@ Tensors OpNode::apply(const Tensors &grads) {
     auto hit = cache.find(n.index);
     if (hit != cache.end()) return hit->second;
     Ref r;
-    for (auto &s : saved)
-      if (s.first == n.index) r = python_tensor(s.second.unpack(this));
+    if (TensorPtr tensor = saved_tensor(n.index)) r = python_tensor(tensor);
     for (auto &l : saved_lists)
       if (l.first == n.index) {
         r = checked(PyList_New(l.second.size()));
         for (size_t i = 0; i < l.second.size(); ++i)
-          PyList_SET_ITEM(r.get(), i, python_tensor(l.second[i].unpack(this)).release());
+          PyList_SET_ITEM(r.get(), i, python_tensor(unpacked(l.second[i])).release());
       }
     for (auto &p : plain)
       if (p.first == n.index) r = p.second;

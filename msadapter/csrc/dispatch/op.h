@@ -137,6 +137,7 @@ struct OpNode final : Node {
   Tensors apply(const Tensors &grads) override;
   void Release() override;
   void rename(const std::string &name) { name_ = name; }
+  void set_output_size(size_t n) { output_size_ = n; }
 
   const Op *op;
   struct Input {
@@ -155,7 +156,14 @@ struct OpNode final : Node {
   std::vector<std::pair<int, Ref>> plain;         // other values that the formulas use
   std::vector<SavedTensor> results;
   bool released = false;
-  TensorPtr saved_tensor(int param) const;
+  TensorPtr saved_tensor(int param);  // null if it was not saved
+  TensorPtr saved_result(int i) { return unpacked(results.at(i)); }
+
+ private:
+  // What hooks have unpacked in the call of apply() that runs: they are asked once for each tensor.
+  std::vector<std::pair<const SavedTensor *, TensorPtr>> unpacked_;
+  TensorPtr unpacked(const SavedTensor &saved);
+  Tensors compute(const Tensors &grads);
 };
 
 // Sums g to `sizes` and casts it to `dtype`. The result is differentiable if grad mode is on.

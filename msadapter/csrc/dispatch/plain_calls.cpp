@@ -89,7 +89,7 @@ PyObject *chunk(const Op &, PyObject **slots) {  // self, chunks, dim
   const int64_t each = slice_length(0, shape[dim], chunks);
   v[1].kind = Arg::kInts;
   for (int64_t left = shape[dim]; left > 0; left -= each) v[1].ints.push_back(std::min(each, left));
-  if (v[1].ints.size() == 1) return nullptr;  // the Python body makes this a slice
+  if (v[1].ints.size() == 1) return nullptr;  // the Python body handles a single part
   v[2] = Operand::of(dim);
   return run(split, v, slots[0]).release();
 }

@@ -142,15 +142,35 @@ static Results run_body(const Op &op, PyObject *body, const Operand *v, PyObject
   return out;
 }
 
+// Whether an operand is a normal tensor, or a number that stands for one. Operators on tensors of inference mode alone
+// are not recorded, as in PyTorch.
+static bool any_outside_inference(const Op &op, const Operand *v) {
+  for (size_t i = 0; i < op.params.size(); ++i) {
+    const Operand &o = v[i];
+    if (o.kind == Arg::kTensor && !is_inference(o.tensor)) return true;
+    if (o.kind == Arg::kScalar && op.params[i].type == ParamType::kTensorOrScalar) return true;
+    for (auto &t : o.tensors)
+      if (t && !is_inference(t)) return true;
+  }
+  return false;
+}
+
 bool any_requires_grad(const Op &op, const Operand *v) {
+  bool inference = false;
+  auto required = [&](const TensorPtr &t) {
+    if (!requires_grad(t)) return false;
+    const bool normal = is_recorded(t);
+    inference = inference || !normal;
+    return normal;
+  };
   for (const Formula &f : op.formulas)
     for (int i : f.params) {
       const Operand &o = v[i];
-      if (o.kind == Arg::kTensor && requires_grad(o.tensor)) return true;
+      if (o.kind == Arg::kTensor && required(o.tensor)) return true;
       for (auto &t : o.tensors)
-        if (t && requires_grad(t)) return true;
+        if (t && required(t)) return true;
     }
-  return false;
+  return inference && any_outside_inference(op, v);
 }
 
 // Whether any operand requires grad, differentiable or not. A write that cannot be recorded is refused then.
@@ -210,15 +230,19 @@ static void add_edges(const Op &op, const Operand *before, OpNode *node) {
 // What is kept of each parameter: nothing, shape and type, or the values.
 enum Kept : uint8_t { kNothing, kShape, kValues };
 
+// Whether an input whose gradient a formula gives requires grad.
+static bool is_wanted(const Formula &f, const OpNode &node) {
+  for (int p : f.params)
+    for (int e = 0; node.inputs[p].edge >= 0 && e < node.inputs[p].count; ++e)
+      if (node.next_edges()[node.inputs[p].edge + e].is_defined()) return true;
+  return false;
+}
+
 // Only what is needed by the formulas of inputs that require grad is kept.
 static void choose_kept(const Op &op, const OpNode &node, uint8_t *keep) {
   std::fill_n(keep, op.params.size(), kNothing);
   for (const Formula &f : op.formulas) {
-    bool wanted = false;
-    for (int p : f.params)
-      for (int e = 0; node.inputs[p].edge >= 0 && e < node.inputs[p].count; ++e)
-        wanted = wanted || node.next_edges()[node.inputs[p].edge + e].is_defined();
-    if (!wanted) continue;
+    if (!is_wanted(f, node)) continue;
     for (auto &need : f.needs)
       if (need.kind == Need::kParam)
         keep[need.index] = std::max<uint8_t>(keep[need.index], need.shape_only ? kShape : kValues);
@@ -276,19 +300,29 @@ static std::shared_ptr<OpNode> make_node(const Op &op, const Operand *before, Py
   return node;
 }
 
+// Whether a formula that the backward will use reads this result.
+static bool reads_result(const Op &op, const OpNode &node, size_t result) {
+  if (!op.read_results[result]) return false;
+  for (const Formula &f : op.formulas)
+    for (const Need &need : f.needs)
+      if (need.kind == Need::kResult && need.index == static_cast<int>(result) && is_wanted(f, node)) return true;
+  return false;
+}
+
 static bool can_require_grad(const TensorPtr &t) {
   const DType d = from_ms(t->data_type());
   return is_floating(d) || is_complex(d);
 }
 
 static void attach(const Op &op, const std::shared_ptr<OpNode> &node, const Tensors &results) {
+  node->set_output_size(results.size());
   for (size_t i = 0; i < results.size(); ++i) {
     node->add_output_metadata(results[i]);
     if (can_require_grad(results[i])) set_history(results[i], node, i);
   }
   // The others, such as the values of a dropout, need not live until the backward.
   for (size_t i = 0; i < std::min(results.size(), op.read_results.size()); ++i)
-    node->results.push_back(op.read_results[i] ? SavedTensor(results[i], true) : SavedTensor());
+    node->results.push_back(reads_result(op, *node, i) ? SavedTensor(results[i], true) : SavedTensor());
 }
 
 static Ref wrap_results(const Op &op, Results &r) {
@@ -426,6 +460,10 @@ Ref run_functional(Op &op, Operand *v, PyObject **slots, bool autocast) {
   std::vector<Ref> hold;
   if (autocast && autocasts(op)) apply_autocast(op, v, slots, &hold);
   const bool record = op.differentiable && grad_enabled() && any_requires_grad(op, v);
+  // A hook gets the operands before the result is computed. A checkpoint thus ends its recomputation before the last
+  // operator whose operands it needs.
+  std::shared_ptr<OpNode> node;
+  if (record && !saved_hooks_stack().empty()) node = make_node(op, v, slots, 1);
   const bool promotes = op.promote != Promote::kNone;
   if (op.limited && !promotes) check_limits_of_operands(op, v);
   Operands copy(v, promotes ? static_cast<int>(op.params.size()) : 0);
@@ -436,7 +474,7 @@ Ref run_functional(Op &op, Operand *v, PyObject **slots, bool autocast) {
     mark_views(v[0].tensor, is_tensor(slots[0]) ? slots[0] : nullptr, &r);
   else
     separate_results(op, v, &r);
-  if (record) attach(op, make_node(op, v, slots, r.tensors.size()), r.tensors);
+  if (record) attach(op, node ? node : make_node(op, v, slots, r.tensors.size()), r.tensors);
   return wrap_results(op, r);
 }
 
@@ -550,7 +588,7 @@ static void copy_result(const TensorPtr &self, const TensorPtr &result, DType se
 static void record_inplace(const Op &op, const TensorPtr &self, const TensorPtr &result,
                            const std::shared_ptr<OpNode> &node) {
   rebase_history(self, node);
-  if (!op.saves_result) return;
+  if (!op.saves_result || !reads_result(op, *node, 0)) return;
   node->results.clear();
   node->results.emplace_back(result == self ? alias_of(self) : result, true);
 }

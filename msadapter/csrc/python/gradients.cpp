@@ -206,6 +206,26 @@ MSA_FUNCTION(mark_view) {
     Py_RETURN_NONE;
   });
 }
+// set_version(t, number): the version that in-place writes count
+MSA_FUNCTION(set_version) {
+  return guarded([&]() -> PyObject * {
+    expect(n, 2);
+    const TensorPtr t = arg_tensor(a[0]);
+    const int64_t number = int_from(a[1]);
+    check(number >= 0, "Cannot set a version_counter to a value below 0: ", number);
+    if (is_inference(t)) fail("Inference tensors do not track version counter.");
+    auto counter = t->version();  // a copy, which shares the number
+    counter.set_version_value(static_cast<uint32_t>(number));
+    Py_RETURN_NONE;
+  });
+}
+MSA_FUNCTION(renew_accumulator_) {  // the tensor's memory has changed: it is another leaf of graphs from now on
+  return guarded([&]() -> PyObject * {
+    expect(n, 1);
+    renew_accumulator(arg_tensor(a[0]));
+    Py_RETURN_NONE;
+  });
+}
 MSA_FUNCTION(strip_autograd) {  // detach_()
   return guarded([&]() -> PyObject * {
     (void)n;
@@ -236,6 +256,8 @@ PyMethodDef functions[] = {MSA_ENTRY("get_grad", get_grad),
                            MSA_ENTRY("set_grad_enabled", set_grad_enabled),
                            MSA_ENTRY("is_view", is_view_),
                            MSA_ENTRY("mark_view", mark_view),
+                           MSA_ENTRY("set_version", set_version),
+                           MSA_ENTRY("renew_accumulator", renew_accumulator_),
                            MSA_ENTRY("strip_autograd", strip_autograd),
                            {nullptr, nullptr, 0, nullptr}};
 

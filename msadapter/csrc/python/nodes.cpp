@@ -181,17 +181,7 @@ int node_traverse(PyObject *o, visitproc visit, void *arg) {
   Py_VISIT(n->dict);
   if (!n->node || n->node->use_count() != 1) return 0;
   auto *mine = dynamic_cast<Node *>(n->node->get());
-  if (!mine) return 0;
-  Py_VISIT(mine->metadata.get());
-  if (auto *f = dynamic_cast<FunctionNode *>(mine)) Py_VISIT(f->ctx());
-  if (!mine->has_hooks()) return 0;
-  HookSet &h = mine->hooks();
-  for (auto &entry : h.tensor_pre) Py_VISIT(entry.second.get());
-  for (auto &entry : h.retain_grad) Py_VISIT(entry.second.get());
-  Py_VISIT(h.pre.get());
-  Py_VISIT(h.post.get());
-  Py_VISIT(h.post_accumulate.get());
-  return 0;
+  return mine ? visit_references(mine, visit, arg) : 0;
 }
 int node_clear(PyObject *o) {
   auto *n = reinterpret_cast<NodeObject *>(o);
@@ -214,7 +204,8 @@ void node_dealloc(PyObject *o) {
 }
 PyObject *node_name(PyObject *o, PyObject *) {
   const auto &node = *reinterpret_cast<NodeObject *>(o)->node;
-  return PyUnicode_FromFormat("%s%s", node->IsLeaf() ? "torch::autograd::" : "", node->name().c_str());
+  const bool prefixed = node->IsLeaf() || node->name() == "CopyBackwards";  // PyTorch writes these two by hand
+  return PyUnicode_FromFormat("%s%s", prefixed ? "torch::autograd::" : "", node->name().c_str());
 }
 // node(*gradients): the gradients of its inputs, one of them alone or a tuple
 PyObject *node_call(PyObject *o, PyObject *arguments, PyObject *keywords) {
@@ -498,6 +489,19 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+int visit_references(Node *node, visitproc visit, void *arg) {
+  Py_VISIT(node->metadata.get());
+  if (auto *f = dynamic_cast<FunctionNode *>(node)) Py_VISIT(f->ctx());
+  if (!node->has_hooks()) return 0;
+  HookSet &h = node->hooks();
+  for (auto &entry : h.tensor_pre) Py_VISIT(entry.second.get());
+  for (auto &entry : h.retain_grad) Py_VISIT(entry.second.get());
+  Py_VISIT(h.pre.get());
+  Py_VISIT(h.post.get());
+  Py_VISIT(h.post_accumulate.get());
+  return 0;
+}
 
 PyObject *node_object(const BackwardNodePtr &node) {
   auto *mine = dynamic_cast<Node *>(node.get());

@@ -173,8 +173,26 @@ PyMethodDef tensor_methods[] = {
      "The value of a tensor of one element, as a Python number."},
     {nullptr, nullptr, 0, nullptr}};
 
+// What a tensor alone keeps alive, for Python's collector: the context of the Function that made it, and its hooks.
+// They often refer to the tensor again (`ctx.result = y`). A node that the graph uses elsewhere too is not visited.
+int tensor_traverse(PyObject *o, visitproc visit, void *arg) {
+  auto &value = reinterpret_cast<mindspore::tensor::PyType<mindspore::tensor::TensorPy> *>(o)->value;
+  if (!value.IsInitFinished() || value.has_stub()) return 0;
+  const TensorPtr t = value.GetTensor();
+  if (!t || t.use_count() != 2) return 0;  // one of the two is `t` itself
+  Node *node = only_owned_node(t);
+  return node ? visit_references(node, visit, arg) : 0;
+}
+
 MSA_FUNCTION(bind_types) {  // (tensor class, size class)
   expect(n, 2);
+  // Classes in Python visit what they add, and then what this base class says. It has nothing to say by itself.
+  PyTypeObject *base = mindspore::tensor::GetTensorPyType();
+  if (base->tp_traverse) {
+    PyErr_SetString(PyExc_RuntimeError, "internal: MindSpore's tensor class has a function for Python's collector");
+    return nullptr;
+  }
+  base->tp_traverse = tensor_traverse;
   tensor_type = reinterpret_cast<PyTypeObject *>(a[0]);
   Py_INCREF(a[0]);
   Py_INCREF(a[1]);

@@ -172,7 +172,7 @@ def _slice(c: Call) -> list:
     return _mapped(c, [(d, d) for d in range(x.ndim) if d != dim or whole])
 
 
-@rule("_split", "_split_with_sizes")
+@rule("_split", "_split_with_sizes", "_unsafe_split")
 def _split(c: Call) -> list:
     dim = c.bound["dim"] % c.operands[0].ndim
     return _mapped(c, [(d, d) for d in range(c.operands[0].ndim) if d != dim])

@@ -5,6 +5,10 @@ from torch._tensor import Tensor as Tensor
 from torch.autograd import load as load
 
 BackwardCFunction = FunctionCtx
+class DelayedError:
+    message: _Any
+    def __call__(self, *tensors) -> _Any: ...
+    def __init__(self, message: _str, count: _int) -> None: ...
 class Function(FunctionCtx):
     generate_vmap_rule: _Any
     def __call__(self, *args, **kwargs) -> _Any: ...

@@ -3,14 +3,11 @@ import builtins as _builtins
 from torch._stub_types import *
 from torch._tensor import Tensor as Tensor
 from torch.autograd import load as load
+from torch.autograd.function import DelayedError as DelayedError
 from torch.autograd.function import FunctionCtx as FunctionCtx
 from torch.utils.hooks import RemovableHandle as RemovableHandle
 from typing import NamedTuple as _NamedTuple
 
-class DelayedError:
-    message: _Any
-    def __call__(self, *tensors) -> _Any: ...
-    def __init__(self, message: _str, count: _int) -> None: ...
 class GradientEdge(_NamedTuple):
     node: _Any
     output_nr: _Any

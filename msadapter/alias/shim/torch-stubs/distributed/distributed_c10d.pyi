@@ -64,6 +64,7 @@ from torch.distributed import monitored_barrier as monitored_barrier
 from torch.distributed import new_group as new_group
 from torch.distributed import new_subgroups as new_subgroups
 from torch.distributed import new_subgroups_by_enumeration as new_subgroups_by_enumeration
+from torch.distributed import record_comm as record_comm
 from torch.distributed import recv as recv
 from torch.distributed import recv_object_list as recv_object_list
 from torch.distributed import reduce as reduce
@@ -77,8 +78,11 @@ from torch.distributed import scatter as scatter
 from torch.distributed import scatter_object_list as scatter_object_list
 from torch.distributed import send as send
 from torch.distributed import send_object_list as send_object_list
+from torch.distributed import shrink_group as shrink_group
 from torch.distributed import split_group as split_group
 from torch.distributed import supports_complex as supports_complex
 
+SHRINK_ABORT: _builtins.int
+SHRINK_DEFAULT: _builtins.int
 default_pg_nccl_timeout: _Any
 default_pg_timeout: _Any
