@@ -69,7 +69,10 @@ REASONS = (  # pattern in a failing test's name and error: why it fails, in plac
         r"check_batched_grad",
         "PyTorch refuses a batch of gradients of a sparse tensor, and they are computed here",
     ),
-    (r"make_dual_torch_dispatch", "operators of a subclass give the subclass, so alias is asked for once more"),
+    (
+        r"make_dual_torch_dispatch",
+        "operators of a subclass give the subclass, so alias is asked for once more",
+    ),
     (
         r"inplace_on_view_same_layout",
         "the tangent of a view that covers its base is a view of the base's tangent",
