@@ -11,7 +11,7 @@ import os
 import typing
 from pathlib import Path
 
-from ._aten import OpOverload
+from ._aten import OpOverload as _OpOverload
 from ._host import extensions as _extensions
 from .autograd import Function, is_grad_enabled
 from .ops._schema import split_arguments
@@ -60,7 +60,7 @@ _KEYS = {
 }
 
 
-class _Operator(OpOverload):
+class _Operator(_OpOverload):
     """An operator: its schema, implementations and autograd formula. Called as torch.ops.ns.name(...)."""
 
     def __init__(self, qualname: str, schema: str):
