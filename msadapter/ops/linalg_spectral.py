@@ -149,7 +149,12 @@ def _reflect(input, tau, X, order, adjoint: bool = False):
     return X
 
 
-@op("_ormqr(Tensor self, Tensor tau, Tensor other, bool left, bool transpose) -> Tensor", forms="f")
+@op(
+    "_ormqr(Tensor self, Tensor tau, Tensor other, bool left, bool transpose) -> Tensor",
+    forms="f",
+    grad={"other": lambda g, self, tau, left, transpose: t._ormqr(self, tau, g, left, not transpose)},
+    linear=("other",),
+)
 def _ormqr(self, tau, other, left, transpose):
     return lapack.Ormqr(self, tau, other, left, transpose)
 
@@ -162,7 +167,7 @@ def _ormqr(self, tau, other, left, transpose):
 def ormqr(self, input2, input3, left, transpose):
     """Multiply ``input3`` by the Q of geqrf, or by its adjoint."""
     check_matrix(self, "torch.ormqr", "input")
-    if not needs_graph(self, input2, input3):
+    if not needs_graph(self, input2):
         return t._ormqr(self, input2, input3, left, transpose)
     k = input2.shape[-1]
     if left:

@@ -178,3 +178,20 @@ def test_a_zero_on_the_diagonal_gives_no_error(size):
     a[1, 1] = 0
     x = torch.linalg.solve_triangular(a, torch.ones(size, 2), upper=True)
     assert x[1].tolist() == [float("inf")] * 2 and x[2].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("transpose", [True, False])
+def test_gradients_of_ormqr_in_the_multiplied_matrix(dtype, left, transpose):
+    torch.manual_seed(7)
+    reflectors, tau = torch.geqrf(torch.randn(2, 4, 3, dtype=dtype))
+    x = torch.randn(2, *((4, 2) if left else (2, 4)), dtype=dtype, requires_grad=True)
+
+    def multiplied(x):
+        return torch.ormqr(reflectors, tau, x, left, transpose)
+
+    assert torch.autograd.gradcheck(multiplied, x, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(multiplied, x)
+    node = multiplied(x).grad_fn
+    assert [after.name() for after, _ in node.next_functions] == ["torch::autograd::AccumulateGrad"]
