@@ -21,6 +21,7 @@ LEFT_OUT = {
     "It answers a question about a tensor, or gives a view of it, and computes no numbers": """
         is_* get_device detach alias_copy as_strided adjoint conj real imag resolve_* view view_as view_as_real
         view_as_complex t transpose permute narrow expand expand_as select unsqueeze squeeze split split_with_sizes chunk
+        unsafe_split unsafe_split_with_sizes unsafe_chunk
         unbind diagonal linalg.diagonal hsplit vsplit dsplit tensor_split movedim reshape reshape_as flatten unflatten
         ravel contiguous positive broadcast_to scalar_tensor empty empty_strided empty_permuted empty_like sum_to_size""",
     "It copies what a view shows, as clone does, which is timed": "*_copy copy as_strided_scatter slice_inverse",
