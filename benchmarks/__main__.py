@@ -119,13 +119,16 @@ def main() -> int:
         return 0
     run = measure(args)
     if args.update:
-        run["results"] = {**json.loads(args.update.read_text())["results"], **run["results"]}
+        earlier = json.loads(args.update.read_text())
+        run["results"] = {**earlier["results"], **run["results"]}
+        turns = [int(n) for about in (earlier, run) for n in str(about["about"]["rounds"]).split(" to ")]
+        run["about"]["rounds"] = " to ".join(map(str, sorted({min(turns), max(turns)})))
         run["roofline"] = report.roofline(run["results"])
     if args.json:
         args.json.write_text(json.dumps(run, indent=1) + "\n")
     if args.table:
         kept = report.npu_section_of(args.table.read_text()) if args.table.exists() else ""
-        args.table.write_text(report.markdown(run) + kept)
+        args.table.write_text(report.markdown(run) + (f"\n{kept}" if kept else ""))
     if args.plot:
         report.plot(run, args.plot)
     if args.summary_plot:
