@@ -28,7 +28,7 @@ of the toolkit. [What the toolkit does](toolkit_recovery.md) has its own page.
 after it. Almost all of it is the start of Python and upstream. How busy the machine was is beside it: the time from the start of
 the run to its first step, and the load of two cores. With checkpoints in memory the recovery must take less than {PROMISED:.0f} s
 if a first step comes in {IDLE_START[False]} s ({IDLE_START[True]} s with MindSpeed-LLM), as on two idle cores; where that takes
-longer, longer by the same factor. A time alone is from an earlier run on idle cores, and begins when the launcher saw the failure.
+longer, longer by the same factor.
 
 A save is ended at a random byte of each of its files and of its manifest by the kernel (SIGXFSZ), or by SIGKILL when it opens,
 makes or renames a file. Disks that become full are file systems of some megabytes, mounted for the run. The last line compares the
