@@ -92,7 +92,7 @@ LARGER = (
     "model.hidden_size=256", "model.num_attention_heads=8", "dataset.sequence_length=256", "model.max_position_embeddings=256",
     "save.interval=1000",
 )  # fmt: skip
-SLOW = 240  # steps, which take longer than the time for which a rank must be slow, on fast machines too
+SLOW = 400  # steps, which take longer than the time for which a rank must be slow, on fast machines too
 QUIET = 600  # steps in which no rank may be named as straggler
 
 
