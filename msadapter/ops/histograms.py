@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isfinite
 
 from ._declare import composite, namespaces, op, raw, t
+from ._geometry import numel
 
 op(
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
@@ -21,7 +22,30 @@ def bincount(self, weights, minlength):
 
 
 op("_histogram_edges(Tensor self, Tensor edges, Tensor? weight) -> Tensor", ms="HistogramEdges", forms="f")
-op("_histogram_grid(Tensor points, Tensor[] edges, Tensor? weight) -> Tensor", ms="HistogramGrid", forms="f")
+
+
+def _grid_of_operators(points, edges, weight):
+    """The counts in the grid, of operators that an NPU has."""
+    sizes = [e.shape[0] - 1 for e in edges]
+    flat, inside = None, None
+    for d, e in enumerate(edges):
+        x = t._contiguous_copy(t.select(points, 1, d))
+        last = t.select(e, 0, sizes[d])
+        ok = t.logical_and(x >= t.select(e, 0, 0), x <= last)
+        at = t.clamp(t.searchsorted(e, x, right=True) - 1, min=0, max=sizes[d] - 1)
+        flat = at if flat is None else flat * sizes[d] + at
+        inside = ok if inside is None else t.logical_and(inside, ok)
+    w = t.ones([points.shape[0]], dtype=points.dtype) if weight is None else weight
+    counts = t.index_add(t.zeros([numel(sizes)], dtype=points.dtype), 0, flat, w * inside.to(w.dtype))
+    return t.reshape(counts, sizes)
+
+
+op(
+    "_histogram_grid(Tensor points, Tensor[] edges, Tensor? weight) -> Tensor",
+    ms="HistogramGrid",
+    npu=_grid_of_operators,
+    forms="f",
+)
 
 
 def _range_of(values, bounds, name, margin):

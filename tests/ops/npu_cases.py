@@ -381,6 +381,16 @@ def _layers():
                 lambda torch, x, dim: torch.nn.functional.glu(x, dim),
                 lambda torch, dtype=dtype, dim=dim: (_distinct(torch, dtype, 4, 6), dim), {},
             )  # fmt: skip
+    for weighted in (False, True):
+        made[f"_histogram_grid {weighted}"] = (
+            "_histogram_grid",
+            lambda torch, points, edges, weight: torch.histogramdd(points, edges, weight=weight).hist,
+            lambda torch, weighted=weighted: (
+                torch.tensor([[0.0, 1.0], [0.5, 2.0], [1.0, 1.5], [2.0, 3.0], [2.5, 1.0], [-0.5, 2.5], [1.0, 1.0]]),
+                [torch.tensor([0.0, 1.0, 1.5, 2.0]), torch.tensor([1.0, 2.0, 3.0])],
+                torch.linspace(0.25, 1.75, 7) if weighted else None,
+            ), {},
+        )  # fmt: skip
     made["_max_pool_values"] = (
         "_max_pool_values",
         lambda torch, x, *options: torch.nn.functional.max_pool1d(x, *options),
