@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ._declare import composite, op, raw, t
-from .reduction import count_of, restored
+from .reduction import count_of, restored, spread
 
 
 # ---- moments
@@ -13,11 +13,13 @@ def _freedom(shape, dim, correction):
     return max(count_of(shape, dim) - correction, 0)
 
 
-def _with_fraction(moment, self, dim, correction, keepdim, power):
-    """Return a moment with a correction that is not a whole number, which MindSpore's operators do not take.
+def _corrected(moment, self, dim, correction, keepdim, power):
+    """Return a moment, also with a correction that is not a whole number, which MindSpore's operators do not take.
 
-    16-bit inputs are computed in float32, so that the result is rounded once.
+    16-bit inputs are computed in float32 then, so that the result is rounded once. power: of the variance, 1 or 0.5.
     """
+    if correction == int(correction):
+        return moment(self, dim, int(correction), keepdim)
     n = count_of(self.shape, dim)
     factor = (n / (n - correction)) ** power if n > correction else math.inf
     wide = self.float() if self.itemsize == 2 else self
@@ -43,9 +45,7 @@ def _std_back(g, self, result, dim, correction, keepdim):
     reduction="other",
 )
 def _var(self, dim, correction, keepdim):
-    if correction != int(correction):
-        return _with_fraction(raw.Var, self, dim, correction, keepdim, 1)
-    return raw.Var(self, dim, int(correction), keepdim)
+    return _corrected(raw.Var, self, dim, correction, keepdim, 1)
 
 
 @op(
@@ -55,13 +55,11 @@ def _var(self, dim, correction, keepdim):
     reduction="other",
 )
 def _std(self, dim, correction, keepdim):
-    if correction != int(correction):
-        return _with_fraction(raw.Std, self, dim, correction, keepdim, 0.5)
-    return raw.Std(self, dim, int(correction), keepdim)
+    return _corrected(raw.Std, self, dim, correction, keepdim, 0.5)
 
 
 def _mean_back(g, self, dim, keepdim):
-    return t.expand(restored(g, self.shape, dim, keepdim), list(self.shape)) / count_of(self.shape, dim)
+    return spread(g, self.shape, dim, keepdim) / count_of(self.shape, dim)
 
 
 def _both(first, second):
@@ -79,21 +77,24 @@ def _std_mean_back(gs, self, result0, dim, correction, keepdim):
     return _both(std, None if gs[1] is None else _mean_back(gs[1], self, dim, keepdim))
 
 
-for _name, _part, _back in (("_var_mean", "Var", _var_mean_back), ("_std_mean", "Std", _std_mean_back)):
+@op(
+    "_var_mean(Tensor self, int[]? dim, Scalar correction, bool keepdim) -> (Tensor, Tensor)",
+    forms="f",
+    grad={"self": _var_mean_back},
+    reduction="other",
+)
+def _var_mean(self, dim, correction, keepdim):
+    return _corrected(raw.Var, self, dim, correction, keepdim, 1), raw.MeanExt(self, dim, keepdim, None)
 
-    @op(
-        f"{_name}(Tensor self, int[]? dim, Scalar correction, bool keepdim) -> (Tensor, Tensor)",
-        forms="f",
-        grad={"self": _back},
-        reduction="other",
-    )
-    def _moment_and_mean(self, dim, correction, keepdim, part=_part):
-        power, moment = (1 if part == "Var" else 0.5), getattr(raw, part)
-        if correction != int(correction):
-            found = _with_fraction(moment, self, dim, correction, keepdim, power)
-        else:
-            found = moment(self, dim, int(correction), keepdim)
-        return found, raw.MeanExt(self, dim, keepdim, None)
+
+@op(
+    "_std_mean(Tensor self, int[]? dim, Scalar correction, bool keepdim) -> (Tensor, Tensor)",
+    forms="f",
+    grad={"self": _std_mean_back},
+    reduction="other",
+)
+def _std_mean(self, dim, correction, keepdim):
+    return _corrected(raw.Std, self, dim, correction, keepdim, 0.5), raw.MeanExt(self, dim, keepdim, None)
 
 
 def _moment_arguments(dim, unbiased, keepdim, correction):
