@@ -61,6 +61,11 @@ def _like(vector: Tensor, x: Tensor) -> Tensor:
     return ops.view_as_complex(vector.to(x.device, x.dtype.to_real()).reshape([*x.shape, 2]))
 
 
+def _tangent_like(vector: Tensor, x: Tensor) -> Tensor:
+    """The same with memory of its own, because functions may ask whether a tangent is a view."""
+    return _like(vector, x).clone()
+
+
 def _moved(func, inputs, index: int, direction) -> list[Tensor]:
     """Return the continuous outputs, after ``direction`` was added to one input.
 
@@ -277,10 +282,7 @@ class _Check:
             arguments = list(self.inputs)
             for i in self.places:
                 x = self.inputs[i].detach()
-                tangent = _like(
-                    self.direction(_reals(x).numel()), x
-                ).clone()  # functions may ask whether it is a view
-                arguments[i] = forward_ad.make_dual(x, tangent)
+                arguments[i] = forward_ad.make_dual(x, _tangent_like(self.direction(_reals(x).numel()), x))
             for i in self.places:
                 own, x = arguments[i], self.inputs[i].detach()
                 found = []
@@ -310,7 +312,7 @@ class _Check:
         with forward_ad.dual_level(), enable_grad():
             for i in self.places:
                 own = self.inputs[i]
-                tangent = _like(direction, x).clone() if i == index else ops.zeros_like(own.detach())
+                tangent = _tangent_like(direction, x) if i == index else ops.zeros_like(own.detach())
                 arguments[i] = forward_ad.make_dual(own.detach(), tangent)
             outputs = [o for o in _tuple(self.func(*arguments)) if _continuous(o)]
             found = [forward_ad.unpack_dual(o).tangent for o in outputs]

@@ -33,7 +33,7 @@ def _check_rows(input) -> None:
         )
 
 
-def _margin_gaps(rows, target, p, margin, weight):
+def _margin_gaps(rows, target, margin, weight):
     """Return margin - x[y] + x[i] for every class i of each row, whether it counts, and the factor of the row's sum."""
     index = target.unsqueeze(1)
     gap = margin - rows.gather(1, index) + rows
@@ -43,7 +43,7 @@ def _margin_gaps(rows, target, p, margin, weight):
 
 
 def _multi_margin_of_operators(rows, target, p, margin, weight):
-    gap, counted, factor = _margin_gaps(rows, target, p, margin, weight)
+    gap, counted, factor = _margin_gaps(rows, target, margin, weight)
     return t.where(counted, gap**p, t.zeros_like(gap)).sum(1) * factor
 
 
@@ -51,10 +51,9 @@ def _multi_margin_grad(g, rows, target, p, margin, weight):
     # The kernel of the host serves where no graph of the gradient is recorded. An NPU has none, but can run the operators below.
     if not _C.is_grad_enabled() and not rows.is_npu:
         return raw.MultiMarginLossGrad(g, rows, target, p, margin, weight)
-    gap, counted, factor = _margin_gaps(rows, target, p, margin, weight)
-    slope = t.where(counted, 2 * gap if p == 2 else t.ones_like(gap), t.zeros_like(gap)) * (
-        g * factor
-    ).unsqueeze(1)
+    gap, counted, factor = _margin_gaps(rows, target, margin, weight)
+    slope = t.where(counted, 2 * gap if p == 2 else t.ones_like(gap), t.zeros_like(gap))
+    slope = slope * (g * factor).unsqueeze(1)
     return slope.scatter_add(1, target.unsqueeze(1), -slope.sum(1, keepdim=True))
 
 
