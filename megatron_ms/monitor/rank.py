@@ -40,7 +40,7 @@ def _end_at_once(error: Exception) -> NoReturn:
 def main() -> None:
     place, program = sys.argv[1:3]
     watch = Watch.of_file(place)
-    heart = Heart(watch.settings.signs, watch.rank)
+    heart = Heart(watch.settings.signs, watch.rank, lambda: watch.waiting.inside)
     heart.start()
     watch.heart = heart
     signal.signal(signal.SIGUSR1, _as_sigterm)

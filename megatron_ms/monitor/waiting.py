@@ -31,12 +31,12 @@ _METHODS = (
 
 
 class Waiting:
-    """Adds up the seconds of the wrapped calls of the main thread."""
+    """Adds up the seconds of the wrapped calls of the main thread. inside: whether it is in such a call now."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self.clock = clock
         self.seconds = 0.0
-        self._inside = False
+        self.inside = False
 
     def install(self, backend: type, work: type) -> None:
         """Wraps the methods of the class of a backend with its bases, and of all kinds of Work."""
@@ -53,13 +53,13 @@ class Waiting:
 
         @functools.wraps(function)
         def around(*arguments: Any, **named: Any) -> Any:
-            if self._inside or threading.current_thread() is not threading.main_thread():
+            if self.inside or threading.current_thread() is not threading.main_thread():
                 return function(*arguments, **named)
-            self._inside, began = True, self.clock()
+            self.inside, began = True, self.clock()
             try:
                 return function(*arguments, **named)
             finally:
-                self._inside = False
+                self.inside = False
                 self.seconds += self.clock() - began
 
         return around

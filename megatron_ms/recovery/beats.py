@@ -1,8 +1,8 @@
 """Signs of life of ranks: each writes a small record into a file, and the supervisor of its machine reads them.
 
 A thread of the rank writes the record every second, also while the rank waits for others. So only a process that is stopped,
-dead, or keeps Python's lock for itself is silent. The record also names the step, so that a crash can be placed, and since when it
-runs: ranks that wait for each other forever are not silent.
+dead, or keeps Python's lock for itself is silent. The record also names the step, so that a crash can be placed, since when it
+runs (ranks that wait for each other forever are not silent), and whether the rank waits for others in a collective at this moment.
 """
 
 from __future__ import annotations
@@ -12,22 +12,28 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 _RECORD = struct.Struct(
-    "<8sqqqdd"
-)  # magic, pid, iteration that is running, finished steps, time of the beat, of the begin of the running step
-_MAGIC = b"msbeat1\0"
+    "<8sqqqdd?"
+)  # magic, pid, running iteration, finished steps, time of the beat, of the begin of the running step, whether it waits
+_MAGIC = b"msbeat2\0"
 INTERVAL = 1.0  # seconds between two beats
+# A rank that waits for others is given more time than one that works, by this share of the limit and by at least so many seconds.
+# The rank that it waits for may be on another machine, whose supervisor then ends that rank first.
+_WAITING_SHARE, _WAITING_SECONDS = 0.1, 5.0
 
 
 @dataclass(frozen=True)
 class Beat:
-    """A rank's last sign of life. Times are those of the machine's monotonic clock. since: when the running step has begun; 0
-    between two steps, where checkpoints are written and models validated."""
+    """A rank's last sign of life. Times are those of the machine's monotonic clock.
+
+    since: when the running step has begun; 0 between two steps, where checkpoints are written and models validated.
+    waits: whether the rank was in a collective, or waited for a message.
+    """
 
     rank: int
     pid: int
@@ -35,6 +41,7 @@ class Beat:
     finished: int
     beaten: float
     since: float
+    waits: bool = False
 
     @property
     def state(self) -> str:
@@ -69,14 +76,15 @@ class Beat:
 
     def said_stalled(self, now: float) -> str:
         """What is known of a rank whose step does not end."""
-        return f"rank {self.rank} (pid {self.pid}) has not ended iteration {self.iteration} after {now - self.since:.0f} s"
+        text = f"rank {self.rank} (pid {self.pid}) has not ended iteration {self.iteration} after {now - self.since:.0f} s"
+        return text + (", and waits for other ranks" if self.waits else "")
 
 
 class Heart:
-    """The side of a rank."""
+    """The side of a rank. waits: tells whether the rank waits for others at this moment."""
 
-    def __init__(self, folder: Path, rank: int) -> None:
-        self.folder, self.rank = folder, rank
+    def __init__(self, folder: Path, rank: int, waits: Callable[[], bool] = lambda: False) -> None:
+        self.folder, self.rank, self._waits = folder, rank, waits
         folder.mkdir(parents=True, exist_ok=True)
         self._handle = os.open(folder / f"rank-{rank}.beat", os.O_WRONLY | os.O_CREAT, 0o644)
         self._lock = threading.Lock()
@@ -92,7 +100,8 @@ class Heart:
         """Writes the record."""
         with self._lock:
             now = time.monotonic()
-            record = _RECORD.pack(_MAGIC, os.getpid(), self.iteration, self.finished, now, self.since)
+            place = self.iteration, self.finished, now, self.since, self._waits()
+            record = _RECORD.pack(_MAGIC, os.getpid(), *place)
             os.pwrite(self._handle, record, 0)
 
     def running(self, iteration: int) -> None:
@@ -138,9 +147,9 @@ def read(folder: Path) -> dict[int, Beat]:
         raw = file.read_bytes()
         if not number.isdigit() or len(raw) != _RECORD.size:
             continue  # a rank that is about to write its first record
-        magic, pid, iteration, finished, beaten, since = _RECORD.unpack(raw)
+        magic, *record = _RECORD.unpack(raw)
         if magic == _MAGIC:
-            found[int(number)] = Beat(int(number), pid, iteration, finished, beaten, since)
+            found[int(number)] = Beat(int(number), *record)
     return found
 
 
@@ -160,8 +169,14 @@ def silent(beats: Mapping[int, Beat], patience: float, now: float) -> list[Beat]
 
 
 def stalled(beats: Mapping[int, Beat], patience: float, now: float) -> list[Beat]:
-    """The ranks whose step runs for longer than `patience` seconds, the longest first."""
-    return sorted(
-        (beat for beat in beats.values() if beat.since and now - beat.since > patience),
-        key=lambda beat: beat.since,
+    """The ranks whose step runs for longer than `patience` seconds, the one to end first.
+
+    A rank that works comes before those that wait, because they wait for it; then the one whose step began first.
+    """
+    waiting = patience + max(patience * _WAITING_SHARE, _WAITING_SECONDS)
+    late = (
+        beat
+        for beat in beats.values()
+        if beat.since and now - beat.since > (waiting if beat.waits else patience)
     )
+    return sorted(late, key=lambda beat: (beat.waits, beat.since))

@@ -83,7 +83,7 @@ def stopped(suite: Suite) -> Row:
 
 def hung(suite: Suite) -> Row:
     row = suite.recovered("hung", "recovery.stall=15", place="forward", what="hang")
-    must("rank " in row.seen and "iteration 7" in row.seen, row.seen)
+    must("rank 1 " in row.seen and "iteration 7" in row.seen and not row.lost, f"{row.lost} {row.seen}")
     return row
 
 

@@ -156,6 +156,7 @@ def test_waiting_counts_nested_calls_once() -> None:
 
     class Work:
         def wait(self) -> int:
+            assert waiting.inside
             return 7
 
     class Backend:
@@ -164,7 +165,7 @@ def test_waiting_counts_nested_calls_once() -> None:
 
     waiting.install(Backend, Work)
     assert Backend().allreduce(Work()) == 7 and waiting.seconds == 1.0
-    assert Work().wait() == 7 and waiting.seconds == 2.0
+    assert Work().wait() == 7 and waiting.seconds == 2.0 and not waiting.inside
 
 
 def told(kind: str, when: float, **more) -> dict:

@@ -166,6 +166,22 @@ def test_only_steps_are_timed(tmp_path) -> None:
         assert not beats.stalled(beats.read(tmp_path), 60.0, time.monotonic())
 
 
+def test_the_rank_that_works_is_ended_and_not_those_that_wait_for_it(tmp_path) -> None:
+    """Rank 0 began its step first, but it waits. Where all ranks wait, they are given five seconds more."""
+    for rank, waits in ((0, True), (1, False), (2, True)):
+        beats.Heart(tmp_path, rank, lambda waits=waits: waits).running(7)
+    told, now = beats.read(tmp_path), time.monotonic()
+    assert [beat.rank for beat in beats.stalled(told, 15.0, now + 16)] == [1]
+    assert [beat.rank for beat in beats.stalled(told, 15.0, now + 21)] == [1, 0, 2]
+    waiting = {rank: beat for rank, beat in told.items() if beat.waits}
+    assert not beats.stalled(waiting, 15.0, now + 19) and len(beats.stalled(waiting, 15.0, now + 21)) == 2
+    assert (
+        not beats.stalled(waiting, 1800.0, now + 1970)
+        and len(beats.stalled(waiting, 1800.0, now + 1990)) == 2
+    )
+    assert told[0].said_stalled(now + 21).endswith("iteration 7 after 21 s, and waits for other ranks")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_signals_let_the_ranks_save_and_end(launched, number) -> None:
     supervisor, launcher, _ = launched
