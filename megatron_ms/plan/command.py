@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..commands import add_config_arguments
@@ -18,6 +19,12 @@ HELP = "memory on each device and the time of a step, before anything runs"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config_arguments(parser)
     parser.add_argument("--mixes", action="store_true", help="also compare other tensor and pipeline sizes")
+    parser.add_argument(
+        "--measured",
+        type=Path,
+        metavar="RUN",
+        help="the folder of a run on these devices (runs/NAME/TIME), whose time of a step takes the place of plan.busy",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -29,6 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     document = config.load(arguments.config, arguments.overrides)
     settings = checks.read(document)
     machine = document.section("plan", estimate.Devices).machine()
+    if arguments.measured:
+        machine = _measured(arguments.measured, machine)
     form = estimate.shape(settings)
     active = f", of which a token uses {form.active_parameters() / 1e9:.3f}" if form.experts else ""
     print(f"{settings.name}: {form.parameters() / 1e9:.3f} billion parameters{active}")
@@ -47,6 +56,18 @@ def run(arguments: argparse.Namespace) -> int:
             f"\nThis needs {most / 1e9:.1f} GB on a device, which has {machine.memory / 1e9:.0f} (plan.memory)."
         )
     return 0
+
+
+def _measured(run: Path, machine: cost.Machine) -> cost.Machine:
+    """The machine with the share that a run has reached. It is printed as the key that holds it."""
+    from . import measured
+
+    found, seconds = measured.machine_of(run, machine)
+    print(
+        f"{run}: a step took {seconds:.3g} s, so matrix products reach {found.busy:.2g} of {found.flops / 1e12:g} TFLOP/s "
+        f"(plan.busy={found.busy:.3g})\n"
+    )
+    return found
 
 
 def _row(memory: Memory) -> str:

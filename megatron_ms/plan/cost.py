@@ -121,7 +121,11 @@ class Model:
 
 @dataclass(frozen=True)
 class Plan:
-    """A parallel layout of a model. `micro` is sequences per microbatch, `count` microbatches per step and replica."""
+    """A parallel layout of a model.
+
+    micro: sequences per microbatch. count: microbatches per step and replica. number: bytes of a weight and of an activation.
+    sharded: whether the replicas share the optimizer's state (Megatron's distributed optimizer).
+    """
 
     model: Model
     machine: Machine
@@ -131,6 +135,8 @@ class Plan:
     micro: int = 1
     count: int = 64
     chunks: int = 1  # virtual pipeline stages per device
+    number: int = HALF
+    sharded: bool = True
 
     @property
     def data(self) -> int:
@@ -143,7 +149,7 @@ class Plan:
 
     # -- time ----------------------------------------------------------------------------------------------
     def _activation(self) -> float:
-        return self.model.sequence * self.micro * self.model.hidden * HALF
+        return self.model.sequence * self.micro * self.model.hidden * self.number
 
     def compute(self) -> float:
         """Seconds of a microbatch's matrix products on a device, forward and backward."""
@@ -182,13 +188,19 @@ class Plan:
         return 2 * self.chunks * link.message(self._activation() / self.tensor)
 
     def data_time(self) -> float:
-        """Seconds to reduce-scatter the gradients (float32) and all-gather the parameters (16 bits) over the replicas."""
+        """Seconds to exchange the gradients (float32) and the parameters over the replicas.
+
+        With a shared optimizer gradients are reduce-scattered and parameters all-gathered, else gradients are all-reduced.
+        """
         link = self.machine.link(self.tensor * self.data)
-        return link.gather(self.held() * FULL, self.data) + link.gather(self.held() * HALF, self.data)
+        if not self.sharded:
+            return link.all_reduce(self.held() * FULL, self.data)
+        return link.gather(self.held() * FULL, self.data) + link.gather(self.held() * self.number, self.data)
 
     def update_time(self) -> float:
         """Seconds of the optimizer, which is limited by memory bandwidth."""
-        return 2 * (OPTIMIZER_BYTES + FULL) * self.held() / self.data / self.machine.bandwidth
+        mine = self.held() / self.data if self.sharded else self.held()
+        return 2 * (OPTIMIZER_BYTES + FULL) * mine / self.machine.bandwidth
 
     def step(self) -> dict[str, float]:
         """Seconds of each part of a step, and their sum under "all"."""

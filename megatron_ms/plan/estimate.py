@@ -134,6 +134,8 @@ def _cost_plan(settings: Settings, form: geometry.Geometry, machine: cost.Machin
         train.micro_batch,
         count,
         chunks,
+        cost.FULL if train.precision == "float32" else cost.HALF,
+        parallel.distributed_optimizer,
     )
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from megatron_ms import commands
 from megatron_ms.errors import UserError
-from megatron_ms.plan import estimate
+from megatron_ms.plan import estimate, measured
 
 
 def test_counts_of_a_small_model(read) -> None:
@@ -76,3 +80,68 @@ def test_the_command(here, capsys) -> None:
     assert "tensor 4 x pipeline 2 x data 1" in out and "(does not fit)" in out
     assert "on a device, which has 20 (plan.memory)" in out
     assert not (here / "runs").exists()
+
+
+@pytest.fixture
+def ended(here, read):
+    """A run of toy.yaml that has ended: its folder, with the times of its steps."""
+    folder = here / "runs" / "toy" / "20260101-120000"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_bytes((here / "toy.yaml").read_bytes())
+
+    def write(*seconds: float) -> Path:
+        lines = [{"iteration": 2 * at + 2, "steps": 2, "seconds": 2 * one} for at, one in enumerate(seconds)]
+        (folder / "monitor.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        return folder
+
+    return write
+
+
+def test_a_run_tells_the_share_of_operations_that_is_reached(read, ended) -> None:
+    """The model then gives the run's own time again, and a pipeline's bubble on top of it."""
+    machine = estimate.Devices(tflops=0.1, near=5, bandwidth=10).machine()
+    expected = estimate.step(read(), replace(machine, busy=0.123))["all"]
+    found, seconds = measured.machine_of(
+        ended(9 * expected, expected, expected, expected * 1.01, 0.9 * expected), machine
+    )
+    assert seconds == pytest.approx(expected) and found.busy == pytest.approx(0.123)
+    assert replace(found, busy=0.5) == replace(machine, busy=0.5)
+
+
+def test_a_run_that_is_faster_than_the_figures(read, ended) -> None:
+    machine = estimate.Devices(tflops=1e-6).machine()
+    with pytest.raises(
+        UserError, match=r"a step took 1e-05 s, which is faster than plan.tflops, .*\(compute "
+    ):
+        measured.machine_of(ended(1e-5, 1e-5, 1e-5), machine)
+
+
+def test_a_folder_that_has_no_times(here, ended) -> None:
+    machine = estimate.Devices().machine()
+    with pytest.raises(UserError, match=r"monitor.jsonl: has the times of 2 steps, and the plan needs 3"):
+        measured.machine_of(ended(1.0, 1.0), machine)
+    with pytest.raises(
+        UserError, match=r"config.yaml: there is no such file: --measured needs the folder of a run"
+    ):
+        measured.machine_of(here / "runs", machine)
+
+
+def test_the_command_prints_the_share(ended, capsys) -> None:
+    folder = ended(0.5, 0.5, 0.5)
+    assert commands.main(["plan", "toy.yaml", "--measured", str(folder)]) == 0
+    assert "20260101-120000: a step took 0.5 s, so matrix products reach " in (out := capsys.readouterr().out)
+    assert "(plan.busy=" in out and "step: 0.5 s (compute 100%" in out
+
+
+def test_replicas_exchange_what_the_optimizer_needs(read) -> None:
+    """Without the distributed optimizer gradients are all-reduced; with it they are scattered, and 16-bit weights gathered."""
+    machine = estimate.Devices(
+        tflops=1e6, near=1e-3, bandwidth=1e-3
+    ).machine()  # nothing is hidden behind products
+    ways = (
+        ("run.processes=2", "train.precision=bf16"),
+        ("run.processes=2", "train.precision=bf16", "parallel.distributed_optimizer=true"),
+    )
+    alone, shared = (estimate.step(read(*words), machine) for words in ways)
+    assert alone["data"] == pytest.approx(shared["data"] * 8 / 6, rel=1e-3)
+    assert alone["update"] == pytest.approx(shared["update"] * 2)
