@@ -262,18 +262,45 @@ void max_windows(const Pool &p, const T *x, T *y, int64_t *index) {
     max_forward(p, fixed_span, x, y, index);
 }
 
+// The sums of one plane after the other, in the type C. They are made in the plane of the result if it has this type,
+// and else in memory for one plane, whose numbers are then converted.
+template <class C, class T>
+class PlaneSums {
+ public:
+  explicit PlaneSums(int64_t pixels) : pixels_(pixels), own_(kDirect ? 0 : pixels) {}
+  // Returns the sums of this plane, which are zeros at first.
+  C *begin(T *plane) {
+    C *sums;
+    if constexpr (kDirect)
+      sums = plane;
+    else
+      sums = own_.data();
+    std::fill_n(sums, pixels_, C(0));
+    return sums;
+  }
+  void store([[maybe_unused]] T *plane) const {
+    if constexpr (!kDirect)
+      for (int64_t i = 0; i < pixels_; ++i) plane[i] = convert<T>(own_[i]);
+  }
+
+ private:
+  static constexpr bool kDirect = std::is_same_v<C, T>;
+  int64_t pixels_;
+  std::vector<C> own_;
+};
+
 // Adds grad[i] at index[i] of its plane.
 template <class T>
 void add_at(int64_t planes, int64_t positions, int64_t pixels, const T *grad, const int64_t *index, T *dx) {
   using C = compute_t<T>;
   parallel_for(planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, positions + pixels)),
                [&](int64_t begin, int64_t end) {
-                 std::vector<C> sums(pixels);
+                 PlaneSums<C, T> sums(pixels);
                  for (int64_t plane = begin; plane < end; ++plane) {
-                   std::fill(sums.begin(), sums.end(), C(0));
+                   C *to = sums.begin(dx + plane * pixels);
                    for (int64_t i = 0; i < positions; ++i)
-                     sums[index[plane * positions + i]] += convert<C>(grad[plane * positions + i]);
-                   for (int64_t i = 0; i < pixels; ++i) dx[plane * pixels + i] = convert<T>(sums[i]);
+                     to[index[plane * positions + i]] += convert<C>(grad[plane * positions + i]);
+                   sums.store(dx + plane * pixels);
                  }
                });
 }
@@ -355,15 +382,14 @@ void average_backward(const Pool &p, S span, const Average &avg, const T *g, T *
   const Spans spans(w, span);
   parallel_for(
       p.planes, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, w.pixels())), [&](int64_t begin, int64_t end) {
-        std::vector<C> sums(w.pixels());
-        C *to = sums.data();
+        PlaneSums<C, T> sums(w.pixels());
         for (int64_t plane = begin; plane < end; ++plane) {
-          std::fill(sums.begin(), sums.end(), C(0));
+          C *to = sums.begin(dx + plane * w.pixels());
           each_position(w, spans, [&](int64_t at, const int64_t *o, const Span &a, const Span &b, const Span &c) {
             const C share = convert<C>(g[plane * w.positions() + at]) / static_cast<C>(avg.count(w, o, a, b, c));
             each_pixel(w, a, b, c, [=](int64_t i) { to[i] = wrapping_add(to[i], share); });
           });
-          for (int64_t i = 0; i < w.pixels(); ++i) dx[plane * w.pixels() + i] = convert<T>(sums[i]);
+          sums.store(dx + plane * w.pixels());
         }
       });
 }
@@ -401,16 +427,15 @@ void volume_backward(const Pool &p, const T *g, T *dx) {
   const Spans spans(w, adaptive_span);
   parallel_for(
       p.planes, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, w.pixels())), [&](int64_t begin, int64_t end) {
-        std::vector<S> sums(w.pixels());
-        S *to = sums.data();
+        PlaneSums<S, T> sums(w.pixels());
         for (int64_t plane = begin; plane < end; ++plane) {
-          std::fill(sums.begin(), sums.end(), S(0));
+          S *to = sums.begin(dx + plane * w.pixels());
           each_position(w, spans, [&](int64_t at, const int64_t *, const Span &a, const Span &b, const Span &c) {
             const S share =
                 S(g[plane * w.positions() + at]) / S(a.end - a.begin) / S(b.end - b.begin) / S(c.end - c.begin);
             each_pixel(w, a, b, c, [=](int64_t i) { to[i] = wrapping_add(to[i], share); });
           });
-          for (int64_t i = 0; i < w.pixels(); ++i) dx[plane * w.pixels() + i] = static_cast<T>(sums[i]);
+          sums.store(dx + plane * w.pixels());
         }
       });
 }
