@@ -345,7 +345,7 @@ def fftfreq(n, d, *, dtype, layout, device, requires_grad, pin_memory):
 @op(f"fft.rfftfreq(int n, float d=1.0, *, {OPTIONS}) -> Tensor", forms="fo")
 def rfftfreq(n, d, *, dtype, layout, device, requires_grad, pin_memory):
     numbers = raw.Arange(0, n // 2 + 1, 1, _frequency_type("rfftfreq", dtype))
-    return finish(numbers * (1.0 / (n * d)), layout, device, requires_grad)
+    return finish(t.mul_(numbers, 1.0 / (n * d)), layout, device, requires_grad)
 
 
 def _shift_dims(x, dim):

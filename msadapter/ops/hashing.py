@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from ._declare import composite, t
-from ._geometry import wrap_dims
+from ._declare import composite, op, t
+from ._geometry import numel, wrap_dims
 from .creation import dtype_of
 
 
+# ---- for an NPU, which has no operator for it
 def _bits(x):
     """Convert the elements to 64 bits and return their bits as int64."""
-    if x.is_complex():
-        name = x.dtype.storage_name.removesuffix("Storage")
-        raise NotImplementedError(f"\"xor_sum_cpu\" not implemented for '{name}'")
     if x.dtype.is_floating_point:
-        return x.detach().to(dtype_of("float64")).contiguous().view(dtype_of("int64"))
+        return x.to(dtype_of("float64")).contiguous().view(dtype_of("int64"))
     return x.to(dtype_of("int64"))
 
 
@@ -30,6 +28,28 @@ def _folded(x):
     return t.squeeze(x, -1)
 
 
+def _xor_of_operators(self, dim, keepdim):
+    """The combined bits, of operators that an NPU has."""
+    if self.is_complex():
+        return NotImplemented
+    kept = [d for d in range(self.ndim) if d not in dim]
+    bits = t.permute(_bits(self), kept + list(dim)) if self.ndim else _bits(self)
+    count = numel(self.shape[d] for d in dim) if self.ndim else 1
+    folded = _folded(t.reshape(bits, [self.shape[d] for d in kept] + [count]))
+    if keepdim:
+        folded = t.reshape(folded, [1 if d in dim else self.shape[d] for d in range(self.ndim)])
+    return folded.view(dtype_of("uint64"))
+
+
+op(
+    "_xor_of_bits(Tensor self, int[] dim, bool keepdim) -> Tensor",
+    ms="XorOfBits",
+    npu=_xor_of_operators,
+    forms="f",
+    whole=True,
+)
+
+
 @composite(
     "hash_tensor(Tensor self, int[]? dim=(), *, bool keepdim=False, int mode=0) -> Tensor",
     forms="fmo",
@@ -40,7 +60,7 @@ def hash_tensor(self, dim, *, keepdim, mode):
     if mode != 0:
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
     dim = [dim] if isinstance(dim, int) else dim
-    dims = wrap_dims(dim, self.ndim) if dim else list(range(self.ndim))
+    dims = list(wrap_dims(dim, self.ndim)) if dim else list(range(self.ndim))
     if self.numel() == 0:
         if not dim:
             raise RuntimeError(
@@ -50,12 +70,4 @@ def hash_tensor(self, dim, *, keepdim, mode):
         for d in dims:
             if self.ndim and self.shape[d] == 0:
                 raise IndexError(f"hash_tensor: Expected reduction dim {d} to have non-zero size.")
-    kept = [d for d in range(self.ndim) if d not in dims]
-    bits = t.permute(_bits(self), kept + dims) if self.ndim else _bits(self)
-    count = 1
-    for d in dims:
-        count *= self.shape[d] if self.ndim else 1
-    folded = _folded(t.reshape(bits, [self.shape[d] for d in kept] + [count]))
-    if keepdim:
-        folded = t.reshape(folded, [1 if d in dims else self.shape[d] for d in range(self.ndim)])
-    return folded.view(dtype_of("uint64"))
+    return t._xor_of_bits(self, dims, keepdim)

@@ -6,17 +6,17 @@ import warnings
 
 from .._values import determinism
 from . import _on_npu
-from ._declare import _C, composite, op, raw, raw_view, t
+from ._declare import _C, composite, op, raw, t
 from ._geometry import numel, wrap_dim
 from ._subscript import getitem, setitem  # noqa: F401  (Tensor's subscripts)
-from .view import beside, zeros_of
+from .view import beside, zeros_of, zeros_seen
 
 # ---- along one dim by an index vector
 op(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
     ms="IndexSelect",
     forms="fmo",
-    grad={"self": lambda g, self, dim, index: t.index_add(zeros_of(g, self.shape), dim, index, g)},
+    grad={"self": lambda g, self, dim, index: t.index_add(zeros_seen(g, self.shape), dim, index, g)},
     native="gradient",
 )
 
@@ -147,7 +147,7 @@ def index_reduce(self, dim, index, source, reduce, *, include_self):
 @op(
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
     forms="fmo",
-    grad={"self": lambda g, self, dim, index: t.scatter_add(zeros_of(g, self.shape), dim, index, g)},
+    grad={"self": lambda g, self, dim, index: t.scatter_add(zeros_seen(g, self.shape), dim, index, g)},
 )
 def gather(self, dim, index, *, sparse_grad):
     """Return `out[i][j] = self[index[i][j]][j]` for dim 0, and likewise for other dims."""
@@ -285,7 +285,7 @@ def scatter_reduce(self, dim, index, src, reduce, *, include_self):
 
 def _from_front(indices, size):
     """Replace negative positions, which count from the end."""
-    return t.where(indices < 0, indices + size, indices)
+    return t.where(indices < 0, size, 0).add_(indices)
 
 
 @composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", forms="fmo")
@@ -315,7 +315,7 @@ op(
     "_index(Tensor self, Tensor[] indices) -> Tensor",
     ms="Index",
     forms="f",
-    grad={"self": lambda g, self, indices: t.index_put(zeros_of(g, self.shape), indices, g, True)},
+    grad={"self": lambda g, self, indices: t.index_put(zeros_seen(g, self.shape), indices, g, True)},
     whole=True,
 )
 
@@ -378,7 +378,7 @@ op(
     "take(Tensor self, Tensor index) -> Tensor",
     ms="Take",
     forms="fmo",
-    grad={"self": lambda g, self, index: t.put(zeros_of(g, self.shape), index, g, True)},
+    grad={"self": lambda g, self, index: t.put(zeros_seen(g, self.shape), index, g, True)},
     whole=True,
 )
 
@@ -420,8 +420,7 @@ op(
 )
 def _masked_select_backward(grad, mask, sizes):
     """Return zeros of `sizes`, with the elements of `grad` in order where the mask is true."""
-    shape_only = raw_view(zeros_of(grad, [1]), sizes, [0] * len(sizes), 0)
-    return raw.MaskedSelectGrad(shape_only, mask, grad)
+    return raw.MaskedSelectGrad(zeros_seen(grad, sizes), mask, grad)
 
 
 def _masked_source_grad(g, mask, source):

@@ -110,7 +110,7 @@ def _square_slope(g, x, y, reduction):
     node="MseLossBackward0",
 )
 def _mse(input, target, reduction):
-    return reduced((input - target).square(), reduction)
+    return reduced(t.square_(input - target), reduction)
 
 
 def _weighted(loss, weight, reduction):
@@ -260,7 +260,7 @@ def _soft_margin_slope(g, x, y, reduction):
     },
 )
 def _soft_margin(input, target, reduction):
-    return reduced((-input * target).exp().log1p(), reduction)
+    return reduced((input * target).neg_().exp_().log1p_(), reduction)
 
 
 def _scaled_loss_grad(slope, weight, reduction):

@@ -113,7 +113,7 @@ def functional_log_softmax(input, dim, _stacklevel, dtype):
 def _safe_softmax(self, dim, dtype):
     """softmax that returns zeros where all values along `dim` are -inf."""
     masked = (self == float("-inf")).all(dim, keepdim=True)
-    return raw.Softmax(_to(self, dtype), [dim]).masked_fill(masked, 0.0)
+    return t.masked_fill_(raw.Softmax(_to(self, dtype), [dim]), masked, 0.0)
 
 
 # ---- layer_norm

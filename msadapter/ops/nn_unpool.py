@@ -13,6 +13,7 @@ from .._values.layout import FORMATS
 from ._declare import composite, t
 from ._functional import functional
 from ._sizes import _pair, _single, _triple
+from .view import zeros_seen
 
 
 @composite(
@@ -152,6 +153,19 @@ def _unpool_output_size(input, kernel_size, stride, padding, output_size):
     return list(output_size)
 
 
+def _check_places(indices, places, sizes) -> None:
+    """RuntimeError if an index is not one of the ``places`` of an image with these sizes. It names the last such index."""
+    if not indices.numel():
+        return
+    least, largest = t.aminmax(indices)
+    if int(least) < 0 or int(largest) >= places:
+        wrong = indices[(indices < 0) | (indices >= places)]
+        volume = "x".join(str(s) for s in sizes)
+        raise RuntimeError(
+            f"Found an invalid max index: {int(wrong[-1])} (output volumes are of size {volume})"
+        )
+
+
 def _max_unpool(expand, input, indices, kernel_size, stride, padding, output_size):
     kernel = expand(kernel_size)
     stride = kernel if stride is None else expand(stride)
@@ -177,16 +191,11 @@ def _max_unpool(expand, input, indices, kernel_size, stride, padding, output_siz
         )
     lead = list(input.shape[:-n])
     places = math.prod(size)
-    flat = t.zeros([*lead, places], dtype=input.dtype, device=input.device)
     if not places:  # PyTorch does not look at the indices then
-        return flat.view([*lead, *size])
-    wrong = indices[(indices < 0) | (indices >= places)]
-    if wrong.numel():
-        volume = "x".join(str(s) for s in (size if n > 1 else (*size, 1)))
-        raise RuntimeError(
-            f"Found an invalid max index: {int(wrong[-1])} (output volumes are of size {volume})"
-        )
+        return t.zeros([*lead, *size], dtype=input.dtype, device=input.device)
+    _check_places(indices, places, size if n > 1 else (*size, 1))
     taken = [*lead, math.prod(input.shape[-n:])]
+    flat = zeros_seen(input, [*lead, places])
     out = flat.scatter(-1, indices.reshape(taken), input.reshape(taken)).view([*lead, *size])
     if n == 2 and not input.is_contiguous() and input.is_contiguous(memory_format=FORMATS["channels_last"]):
         return out.contiguous(memory_format=FORMATS["channels_last"])

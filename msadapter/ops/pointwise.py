@@ -84,7 +84,7 @@ unary("sign", "Sign", zero_grad, promote=None, forms="fmio", keeps_zeros=True, f
 
 def _sgn_grad(g, self, result):
     if not self.is_complex():
-        return t.zeros_like(g)
+        return t.expand(g.new_zeros([1] * g.ndim), list(g.shape))
     size = self.abs()
     radial = t.real(g * conj(result))
     return t.where(size == 0, t.zeros_like(g), (g - radial * result) / size)
@@ -433,14 +433,19 @@ def _inside(self, min, max):
     return (self >= min) & (self <= max)
 
 
+def _where(condition, g):
+    """Return `g` where the condition is true, and zero elsewhere, whatever `g` is there."""
+    return t.where(condition, g, 0.0)
+
+
 def _clamp_min_grad(g, self, min, max):
     below = self < min
-    return g * (below if max is None else below & (min < max))
+    return _where(below if max is None else below & (min < max), g)
 
 
 def _clamp_max_grad(g, self, min, max):
     above = self > max
-    return g * (above if min is None else above | (max < min))
+    return _where(above if min is None else above | (max < min), g)
 
 
 @op(
@@ -451,7 +456,7 @@ def _clamp_max_grad(g, self, min, max):
     forms="fmino",
     aliases=("clip",),
     grad={
-        "self": lambda g, self, min, max: g * _inside(self, min, max),
+        "self": lambda g, self, min, max: _where(_inside(self, min, max), g),
         "min": _clamp_min_grad,
         "max": _clamp_max_grad,
     },
@@ -469,7 +474,10 @@ def clamp(self, min, max):
     nodes={"min tensor": "ClampMinBackward1"},
     promote="default",
     forms="fmino",
-    grad={"self": lambda g, self, min: g * (self >= min), "min": lambda g, self, min: g * (self < min)},
+    grad={
+        "self": lambda g, self, min: _where(self >= min, g),
+        "min": lambda g, self, min: _where(self < min, g),
+    },
     pointwise=True,
     foreach=True,
 )
@@ -484,7 +492,10 @@ def clamp_min(self, min):
     nodes={"max tensor": "ClampMaxBackward1"},
     promote="default",
     forms="fmino",
-    grad={"self": lambda g, self, max: g * (self <= max), "max": lambda g, self, max: g * (self > max)},
+    grad={
+        "self": lambda g, self, max: _where(self <= max, g),
+        "max": lambda g, self, max: _where(self > max, g),
+    },
     pointwise=True,
     foreach=True,
 )

@@ -280,9 +280,22 @@ def float_power(self, exponent):
 )
 def ldexp(self, other):
     """`self * 2 ** other`."""
+    if self.is_floating_point() and not (other.is_floating_point() or other.is_complex()):
+        return t._ldexp_whole(self, other)
     if self.is_floating_point() and other.dtype == self.dtype:
         return t._ldexp(self, other)
     return self * t.pow(2.0, other)
+
+
+op(
+    "_ldexp_whole(Tensor self, Tensor other) -> Tensor",
+    ms="Ldexp",
+    npu=lambda self, other: (self * t.pow(2.0, other)).to(self.dtype),
+    forms="f",
+    grad={"self": lambda g, other: t._ldexp_whole(g, other)},
+    pointwise=True,
+    node="LdexpBackward0",
+)
 
 
 @op(

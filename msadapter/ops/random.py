@@ -145,7 +145,7 @@ def normal(mean, std, size, *, generator, dtype, layout, device, requires_grad, 
     shape = t.broadcast_tensors(mean, std)[0].shape if with_mean and with_std else model.shape
     result = raw_empty(shape, None, dtype or model.dtype)
     raw.InplaceNormal(result, 0, 1 if with_std else std, *_on(model, generator))
-    return t.add(t.mul(result, std) if with_std else result, mean)
+    return t.add_(t.mul_(result, std) if with_std else result, mean)
 
 
 # ---- in place

@@ -6,7 +6,7 @@ from .._values.dtype import STORED_WIDE
 from ._declare import composite, namespaces, op, raw, t
 from ._geometry import numel, wrap_dim, wrap_dims
 from .pointwise import conj
-from .view import zeros_of
+from .view import zeros_of, zeros_seen
 
 # ---- helpers of gradients
 
@@ -211,8 +211,8 @@ def _share(g, self, result, dim, keepdim):
     shape = self.shape
     held = t.eq(self, restored(result, shape, dim, keepdim))
     held = t.logical_or(held, t.logical_and(t.isnan(self), t.isnan(restored(result, shape, dim, keepdim))))
-    held = held.to(g.dtype)
-    return restored(g, shape, dim, keepdim) * held / t.sum(held, dim or None, True)
+    share = restored(g, shape, dim, keepdim) / t.sum(held, dim or None, True).to(g.dtype)
+    return share * held
 
 
 def _extreme(name, ms):
@@ -259,7 +259,7 @@ def scattered(g, shape, dim, indices, keepdim):
         return g
     if not keepdim:
         g, indices = t.unsqueeze(g, dim), t.unsqueeze(indices, dim)
-    return t.scatter_add(zeros_of(g, shape), dim, indices, g)
+    return t.scatter_add(zeros_seen(g, shape), dim, indices, g)
 
 
 def _declare_extreme_dim(name, ms):

@@ -16,11 +16,11 @@ def _norm_back(g, self, result, ord, dim, keepdim):
     g, n = restored(g, shape, dim, keepdim), restored(result, shape, dim, keepdim)
     if ord == 0:
         return None  # PyTorch has no gradient here, not even zeros
+    if ord == 2:
+        return g * t.masked_fill_(self / n, n == 0, 0)
     direction = t.sgn(self)
     if ord == 1:
         return direction * g
-    if ord == 2:
-        return g * t.masked_fill(self / n, n == 0, 0)
     size = t.abs(self)
     if math.isinf(ord):
         held = t.logical_or(size == n, t.logical_and(t.isnan(size), t.isnan(n))).to(n.dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._values.dtype import ALL
 from ._declare import composite, op, raw, t
 from ._geometry import as_list, numel, wrap_dim
-from .view import make_tensor, room_for, zeros_of
+from .view import make_tensor, room_for, zeros_of, zeros_seen
 
 
 # ---- repeating
@@ -75,7 +75,7 @@ def _interleave_tensor_back(g, shape, repeats, dim):
     n = numel(shape) if dim is None else (shape[dim] if shape else 1)
     at = raw.RepeatInterleaveTensor(t.arange(n), repeats, 0, None)
     sizes = [n] if dim is None else list(shape)
-    return t.reshape(t.index_add(zeros_of(g, sizes), 0 if dim is None else dim, at, g), list(shape))
+    return t.reshape(t.index_add(zeros_seen(g, sizes), 0 if dim is None else dim, at, g), list(shape))
 
 
 @composite(

@@ -6,7 +6,7 @@ from .._host import extensions
 from .._values.dtype import int64
 from ._declare import _C, composite, namespaces, op, raw_view, t
 from ._geometry import wrap_dim
-from .view import offset_of, room_for, stride_of, zeros_of
+from .view import offset_of, room_for, stride_of, zeros_of, zeros_seen
 
 
 @op(
@@ -304,7 +304,7 @@ def _unfold_back(g, self, dimension, size, step):
     shape = list(g.shape)
     g = t.reshape(g, shape[:dim] + [n * size] + shape[dim + 2 :])
     at = t.reshape(t.view(t.arange(n) * step, [n, 1]) + t.arange(size), [-1])
-    return t.index_add(zeros_of(g, self.shape), dim, at, g)
+    return t.index_add(zeros_seen(g, self.shape), dim, at, g)
 
 
 @op(

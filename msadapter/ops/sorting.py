@@ -481,7 +481,7 @@ def segment_reduce(data, reduce, *, lengths, indices, offsets, axis, unsafe, ini
         if initial is not None
         else {"sum": 0, "mean": 0, "prod": 1, "max": float("-inf"), "min": float("inf")}[reduce]
     )
-    out = t.full([each.shape[0], *rest], start, dtype=data.dtype)
+    out = t.expand(t.full([1] * (1 + len(rest)), start, dtype=data.dtype), [each.shape[0], *rest])
     at = t.expand(t.reshape(ids, [-1] + [1] * len(rest)), list(flat.shape))
     how = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}[reduce]
     out = t.scatter_reduce(out, 0, at, flat, how)

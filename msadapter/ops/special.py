@@ -183,7 +183,7 @@ def _halves_down(self, p):
 )
 def _lgamma_sum(self, p):
     """Return the sum of lgamma(self - i / 2) for i = 0 to p - 1."""
-    return t.lgamma(_halves_down(self, p)).sum(-1)
+    return t.lgamma_(_halves_down(self, p)).sum(-1)
 
 
 def _igamma_other_grad(g, self, other):

@@ -21,6 +21,14 @@ def zeros_of(like, sizes):
     return _C.placed(zeros, _C.device_tag(like)) if _C.in_device_memory(like) else zeros
 
 
+def zeros_seen(like, sizes):
+    """Return one zero that is seen with all these sizes, with the dtype and on the device of `like`, without gradient.
+
+    It takes no memory of these sizes. It is meant for operators that return a changed copy of their operand.
+    """
+    return raw_view(zeros_of(like, [1]), list(sizes), [0] * len(sizes), 0)
+
+
 def room_for(like, sizes) -> None:
     """Raise RuntimeError if there is no memory for a tensor of this shape, before a slow computation starts."""
     _C.raw_empty(list(sizes), None, like.dtype)

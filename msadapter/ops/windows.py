@@ -16,7 +16,7 @@ def _float_type(name: str, dtype):
 
 
 def _window(name, length, periodic, dtype, shape):
-    """Return shape(n, dtype) on n points.
+    """Return shape(length, n, dtype): the first points of a symmetric window of n points.
 
     A periodic window is the symmetric window of length + 1 without its last point.
     """
@@ -29,21 +29,19 @@ def _window(name, length, periodic, dtype, shape):
         return raw.Ones([1], dtype)
     n = length + 1 if periodic else length
     reduced = dtype.itemsize == 2  # computed in float32, because 16 bits are too few for the angles
-    window = shape(n, dtype_of("float32") if reduced else dtype)
-    if reduced:
-        window = t._to_dtype(window, dtype)
-    return t.clone(t.narrow(window, 0, 0, length)) if periodic else window
+    window = shape(length, n, dtype_of("float32") if reduced else dtype)
+    return t._to_dtype(window, dtype) if reduced else window
 
 
-def _ramp(n, dtype, step):
-    return t.mul_(raw.Arange(0, n, 1, dtype), step)
+def _ramp(length, dtype, step):
+    return t.mul_(raw.Arange(0, length, 1, dtype), step)
 
 
 def _cosines(weights):
     """Return a function that computes the sum of (-1)^k w_k cos(2 pi k i / (n - 1))."""
 
-    def shape(n, dtype):
-        turn = _ramp(n, dtype, 2 * math.pi / (n - 1))
+    def shape(length, n, dtype):
+        turn = _ramp(length, dtype, 2 * math.pi / (n - 1))
         window = t.cos(turn) if len(weights) > 2 else t.cos_(turn)
         t.add_(t.mul_(window, -weights[1]), weights[0])
         for k, w in enumerate(weights[2:], 2):
@@ -53,18 +51,19 @@ def _cosines(weights):
     return shape
 
 
-def _bartlett(n, dtype):
-    window = _ramp(n, dtype, 2 / (n - 1))
+def _bartlett(length, n, dtype):
+    window = _ramp(length, dtype, 2 / (n - 1))
     falling = (n - 1) // 2 + 1
-    t.add_(t.mul_(t.narrow(window, 0, falling, n - falling), -1), 2)
+    t.add_(t.mul_(t.narrow(window, 0, falling, length - falling), -1), 2)
     return window
 
 
 def _kaiser(beta):
-    def shape(n, dtype):
-        ratio = _ramp(n, dtype, 2 / (n - 1)) - 1
-        bessel = t.special_i0(beta * t.sqrt(t.clamp(1 - ratio * ratio, min=0)))
-        return bessel / t.special_i0(raw.FillScalar([], beta, dtype))
+    def shape(length, n, dtype):
+        ratio = t.sub_(_ramp(length, dtype, 2 / (n - 1)), 1)
+        rest = t.clamp_(t.add_(t.neg_(t.mul_(ratio, ratio)), 1), min=0)
+        bessel = t.special_i0(t.mul_(t.sqrt_(rest), beta))
+        return t.div_(bessel, t.special_i0(raw.FillScalar([], beta, dtype)))
 
     return shape
 

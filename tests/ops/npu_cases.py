@@ -315,6 +315,22 @@ def _systems():
     return made
 
 
+def _of_bits():
+    made = {}
+    for dtype in ("float32", "float16", "int64", "uint8"):
+        for dim, keepdim in (([0, 1], False), ([1], True)):
+            made[f"_xor_of_bits {dtype} {dim} {keepdim}"] = (
+                "_xor_of_bits", lambda torch, x, dim, keepdim: torch.hash_tensor(x, dim, keepdim=keepdim),
+                lambda torch, d=dtype, dim=dim, k=keepdim: (_numbers(torch, d, 5, 7), dim, k), {},
+            )  # fmt: skip
+    for dtype in ("float32", "float16", "bfloat16"):
+        made[f"_ldexp_whole {dtype}"] = (
+            "_ldexp_whole", lambda torch, x, n: torch.ldexp(x, n),
+            lambda torch, d=dtype: (_numbers(torch, d, 3, 4), torch.arange(-2, 2)), {},
+        )  # fmt: skip
+    return made
+
+
 def _bags():
     made = {}
     for mean in (False, True):
@@ -409,6 +425,7 @@ CALLS = {
     **_bags(),
     **_losses(),
     **_layers(),
+    **_of_bits(),
 }
 CASES = {
     key: lambda torch, call=call, args=args, options=options: call(torch, *args(torch), **options)

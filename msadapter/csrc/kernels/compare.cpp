@@ -110,6 +110,8 @@ MSA_POINTWISE_KERNEL(IsClose) {
                   (binary<bool, T, T>(o, p.a, p.b, [=](T x, T y) { return close(x, y, rtol, atol, equal_nan); })));
 }
 
+constexpr int64_t kEqualPart = 1 << 18;  // elements that are compared at a time
+
 // One bool for two whole tensors. Tensors of different shapes are not equal. Operands: input, other
 MSA_KERNEL(EqualExt) {
   const Tensor &a = c.in(0), &b = c.in(1);
@@ -118,9 +120,22 @@ MSA_KERNEL(EqualExt) {
   *result = a.same_shape(b);
   if (!*result || a.numel == 0) return;
   const DType d = common_dtype(c, 0, 1);
-  Tensor same = contiguous_tensor(c.scratch(a.numel), DType::Bool, a.shape());
-  MSA_COMPUTE_ALL(d, "equal", (binary<bool, T, T>(same, a, b, [](T x, T y) { return x == y; })));
-  *result = std::memchr(same.data, 0, a.numel) == nullptr;
+  // A part of the first dim is compared at a time, which needs little memory, and the first part that differs ends it.
+  const int64_t rows = a.ndim ? a.sizes[0] : 1, row = a.numel / rows;
+  const int64_t step = std::clamp<int64_t>(kEqualPart / row, 1, rows);
+  Tensor same = contiguous_tensor(c.scratch(step * row), DType::Bool, a.shape());
+  for (int64_t begin = 0; *result && begin < rows; begin += step) {
+    auto part = [&](const Tensor &t) {
+      if (t.ndim == 0) return t;
+      Dims sizes = t.shape();
+      sizes[0] = std::min(step, rows - begin);
+      return make_view(t, sizes, Dims(t.strides, t.strides + t.ndim), begin * t.strides[0]);
+    };
+    const Tensor pa = part(a), pb = part(b);
+    same = contiguous_tensor(same.data, DType::Bool, pa.shape());
+    MSA_COMPUTE_ALL(d, "equal", (binary<bool, T, T>(same, pa, pb, [](T x, T y) { return x == y; })));
+    if (!shape_only()) *result = std::memchr(same.data, 0, same.numel) == nullptr;
+  }
 }
 
 }  // namespace msa

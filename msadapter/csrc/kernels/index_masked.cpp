@@ -4,27 +4,61 @@
 namespace msa {
 namespace {
 
+// Writes the places of the true elements among n ones, and returns their number. `places` has room for n. No branch
+// depends on the elements, which the processor could not predict.
+int64_t true_places(const uint8_t *p, int64_t n, int32_t *places) {
+  int64_t k = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    places[k] = static_cast<int32_t>(i);
+    k += p[i] != 0;
+  }
+  return k;
+}
+
+// Calls f(positions in the outer dims, position in the last dim) for the true elements of a contiguous mask, in order.
+template <class F>
+void each_true(const Tensor &mask, F f) {
+  constexpr int64_t kBlock = 1024;
+  const uint8_t *p = mask.ptr<uint8_t>();  // any number other than 0 is true, see element()
+  const int64_t width = mask.ndim ? mask.size(-1) : 1;
+  int64_t outer[kMaxDims] = {0};
+  int32_t places[kBlock];
+  for (int64_t row = 0; row < mask.numel; row += width) {
+    for (int64_t begin = 0; begin < width; begin += kBlock) {
+      const int64_t found = true_places(p + row + begin, std::min(kBlock, width - begin), places);
+      for (int64_t k = 0; k < found; ++k) f(outer, begin + places[k]);
+    }
+    for (int d = mask.ndim - 2; d >= 0; --d) {
+      if (++outer[d] < mask.sizes[d]) break;
+      outer[d] = 0;
+    }
+  }
+}
+
 MSA_KERNEL(NonZero) {
   needs_values("nonzero");  // input -> [count, dims]
-  const Tensor &x = c.in(0);
-  std::vector<int64_t *> at;
-  const int64_t n = true_positions(c, x, &at);
-  Tensor o = c.out(0, DType::I64, Dims{n, x.ndim});
-  int64_t *p = o.ptr<int64_t>();
-  for (int64_t i = 0; i < n; ++i)
-    for (int d = 0; d < x.ndim; ++d) p[i * x.ndim + d] = at[d][i];
+  const Tensor m = c.cast(c.in(0), DType::Bool);
+  const int last = m.ndim - 1;
+  int64_t *to = c.out(0, DType::I64, Dims{true_positions(c, m, nullptr), m.ndim}).ptr<int64_t>();
+  if (last < 0) return;
+  each_true(m, [&](const int64_t *outer, int64_t inner) {
+    for (int d = 0; d < last; ++d) *to++ = outer[d];
+    *to++ = inner;
+  });
 }
 MSA_KERNEL_ALIAS(InnerNonZero, NonZero)
 
 MSA_KERNEL(NonZeroExt) {
   needs_values("nonzero");  // input -> one vector per dim
-  const Tensor x = at_least_1d(c.in(0));
-  std::vector<int64_t *> at;
-  const int64_t n = true_positions(c, x, &at);
-  for (int d = 0; d < x.ndim; ++d) {
-    Tensor o = c.out(d, DType::I64, Dims{n});
-    std::copy(at[d], at[d] + n, o.ptr<int64_t>());
-  }
+  const Tensor m = c.cast(at_least_1d(c.in(0)), DType::Bool);
+  const int64_t n = true_positions(c, m, nullptr);
+  const int last = m.ndim - 1;
+  int64_t *to[kMaxDims], k = 0;
+  for (int d = 0; d <= last; ++d) to[d] = c.out(d, DType::I64, Dims{n}).ptr<int64_t>();
+  each_true(m, [&](const int64_t *outer, int64_t inner) {
+    for (int d = 0; d < last; ++d) to[d][k] = outer[d];
+    to[last][k++] = inner;
+  });
 }
 
 Tensor broadcast_mask(Call &c, const Tensor &mask, const Dims &shape) { return c.contiguous(expand(mask, shape)); }

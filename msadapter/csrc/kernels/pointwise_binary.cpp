@@ -170,6 +170,26 @@ MSA_BINARY_KERNEL(Hypot, FLOAT, "hypot_cpu", vec::hypot(x, y))
 MSA_POINTWISE_KERNEL(CopySign) {
   float_binary(c, "copysign_cpu", [](auto x, auto y) { return std::copysign(x, y); }, kGrain);
 }
+// x 2^n. For float the power and the product are in double, where neither overflows, so that the result is rounded
+// once.
+inline float times_power(float x, int64_t n) {
+  const int64_t bounded = n < -400 ? -400 : n > 400 ? 400 : n;
+  const uint64_t bits = static_cast<uint64_t>(bounded + 1023) << 52;
+  double power;
+  std::memcpy(&power, &bits, sizeof power);
+  return static_cast<float>(static_cast<double>(x) * power);
+}
+inline double times_power(double x, int64_t n) {
+  return std::ldexp(x, static_cast<int>(std::clamp<int64_t>(n, -5000, 5000)));
+}
+MSA_POINTWISE_KERNEL(Ldexp) {  // x (floats), n (integers)
+  const Tensor &x = c.in(0), &n = c.in(1);
+  if (!is_integral(n.dtype, false)) unsupported("ldexp_cpu_exp", n.dtype);
+  const Tensor o = c.out_pointwise(0, x.dtype, {&x, &n});
+  MSA_COMPUTE_FLOAT(x.dtype, "ldexp_cpu",
+                    (binary<T, T, int64_t>(o, x, n, [](T a, int64_t b) { return times_power(a, b); })));
+}
+
 MSA_POINTWISE_KERNEL(NextAfter) {
   const Two p = operands(c);
   Tensor o = out2(c, p.dtype, p);

@@ -29,6 +29,8 @@ std::vector<bool> reduce_mask(const Call &c, int operand, int ndim);
 Dims reduced_shape(const Tensor &t, const std::vector<bool> &mask, bool keepdim);
 int64_t reduced_count(const Tensor &t, const std::vector<bool> &mask);
 ReducePlan plan_reduction(const Tensor &t, const std::vector<bool> &mask);
+// Returns a view of `t` whose last dims are the reduced ones.
+Tensor rows_seen(const Tensor &t, const std::vector<bool> &mask);
 // Returns `t` as a contiguous matrix whose columns are the reduced elements: [outputs][reduced]. It is the operand
 // itself if it has this layout, and else a copy.
 Tensor rows_of(Call &c, const Tensor &t, const std::vector<bool> &mask, DType dtype);

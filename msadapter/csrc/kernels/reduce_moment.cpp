@@ -16,14 +16,16 @@ struct Moments {
   }
 };
 
-template <class T>
-Moments moments_of(const T *p, int64_t n) {
-  constexpr int64_t kBlock = 1024;
+constexpr int64_t kMomentBlock = 1024;
+
+// part(at, k) returns the elements from `at` on, of which there are k, at most kMomentBlock.
+template <class T, class Part>
+Moments moments_of(int64_t n, Part part) {
   constexpr int L = 16;
   Moments m;
-  for (int64_t at = 0; at < n; at += kBlock) {
-    const int64_t k = std::min(kBlock, n - at);
-    const T *q = p + at;
+  for (int64_t at = 0; at < n; at += kMomentBlock) {
+    const int64_t k = std::min(kMomentBlock, n - at);
+    const T *q = part(at, k);
     T lane[L] = {};
     int64_t i = 0;
     for (; i + L <= k; i += L)
@@ -69,6 +71,44 @@ void short_moments(const T *p, int64_t n, int64_t rows, double *mean, double *sq
   }
 }
 
+// Rows of a reduction that are read a few elements at a time and converted to C. A copy of the whole operand in this
+// type would need more memory than the operand.
+template <class C>
+class RowReader {
+ public:
+  RowReader(const Tensor &x, const std::vector<bool> &mask) : x_(x), mask_(mask) {
+    int64_t n = 1;
+    for (int d = x.ndim - 1; d >= 0; --d) {
+      if (!mask[d] || x.sizes[d] == 1) continue;
+      if (n == 1) step_ = x.strides[d];
+      near_ = near_ && x.strides[d] == step_ * n;
+      n *= x.sizes[d];
+    }
+    near_ = near_ && (step_ == 1 || step_ == 2);
+    MSA_SWITCH_FLOAT(x.dtype, "std", (load_ = load_run<T, C, ConvertTo<C>>));
+  }
+  // Whether the elements of each row are neighbours, as the real parts of complex numbers are too.
+  bool near() const { return near_; }
+  // Writes `count` elements of a row, from element `at` on.
+  void read(int64_t row, int64_t at, int64_t count, C *to) const {
+    int64_t offset = at * step_;
+    for (int d = x_.ndim - 1; d >= 0; --d) {
+      if (mask_[d]) continue;
+      offset += row % x_.sizes[d] * x_.strides[d];
+      row /= x_.sizes[d];
+    }
+    const int64_t item = item_size(x_.dtype);
+    load_(to, x_.ptr<char>() + offset * item, step_ * item, count);
+  }
+
+ private:
+  const Tensor &x_;
+  const std::vector<bool> &mask_;
+  int64_t step_ = 1;
+  bool near_ = true;
+  Load<C> load_ = nullptr;
+};
+
 void moments(Call &c, bool root, bool with_mean) {  // input, dim, correction, keepdim
   const Tensor &x = c.in(0);
   if (!is_floating(x.dtype)) fail("std and var only support floating point and complex dtypes");
@@ -78,14 +118,19 @@ void moments(Call &c, bool root, bool with_mean) {  // input, dim, correction, k
   const int64_t n = reduced_count(x, mask);
   Tensor o = c.out(0, x.dtype, shape), mean = with_mean ? c.out(1, x.dtype, shape) : Tensor();
   const DType wide = x.dtype == DType::F64 ? DType::F64 : DType::F32;
-  const Tensor rows = rows_of(c, x, mask, wide);
+  const Tensor seen = rows_seen(x, mask);
   auto go = [&](auto tag) {
     using T = decltype(tag);
+    const RowReader<T> reader(x, mask);
+    const bool stored = seen.dtype == wide && seen.contiguous(), read = !stored && reader.near();
+    const Tensor rows = read ? Tensor() : rows_of(c, x, mask, wide);
     const bool direct = o.dtype == wide;
     T *v = direct ? o.ptr<T>() : c.scratch_of<T>(o.numel + 1),
       *a = with_mean ? (direct ? mean.ptr<T>() : c.scratch_of<T>(o.numel + 1)) : nullptr;
     parallel_for(o.numel, std::max<int64_t>(1, kGrain / std::max<int64_t>(n, 1)), [&](int64_t b, int64_t e) {
+      static_assert(kShortRows * kShortRow >= kMomentBlock);
       double average[kShortRows], squares[kShortRows];
+      T buffer[kShortRows * kShortRow];
       const double free = std::max(static_cast<double>(n) - correction, 0.0);
       const T *p = rows.ptr<T>();
       for (int64_t first = b; first < e; first += kShortRows) {
@@ -94,10 +139,15 @@ void moments(Call &c, bool root, bool with_mean) {  // input, dim, correction, k
           std::fill_n(average, count, std::numeric_limits<double>::quiet_NaN());
           std::fill_n(squares, count, std::numeric_limits<double>::quiet_NaN());
         } else if (n < kShortRow) {
-          short_moments(p + first * n, n, count, average, squares);
+          for (int64_t r = 0; read && r < count; ++r) reader.read(first + r, 0, n, buffer + r * n);
+          short_moments(read ? buffer : p + first * n, n, count, average, squares);
         } else {
           for (int64_t r = 0; r < count; ++r) {
-            const Moments m = moments_of(p + (first + r) * n, n);
+            const Moments m = moments_of<T>(n, [&](int64_t at, int64_t k) -> const T * {
+              if (!read) return p + (first + r) * n + at;
+              reader.read(first + r, at, k, buffer);
+              return buffer;
+            });
             average[r] = m.mean;
             squares[r] = m.m2;
           }

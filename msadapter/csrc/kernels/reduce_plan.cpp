@@ -85,12 +85,16 @@ ReducePlan plan_reduction(const Tensor &t, const std::vector<bool> &mask) {
   return p;
 }
 
-Tensor rows_of(Call &c, const Tensor &t, const std::vector<bool> &mask, DType dtype) {
+Tensor rows_seen(const Tensor &t, const std::vector<bool> &mask) {
   Dims sizes, strides;
   for (const bool reduced : {false, true})
     for (int d = 0; d < t.ndim; ++d)
       if (mask[d] == reduced) sizes.push_back(t.sizes[d]), strides.push_back(t.strides[d]);
-  return c.cast(make_view(t, sizes, strides), dtype);
+  return make_view(t, sizes, strides);
+}
+
+Tensor rows_of(Call &c, const Tensor &t, const std::vector<bool> &mask, DType dtype) {
+  return c.cast(rows_seen(t, mask), dtype);
 }
 
 Tensor rows_of(Call &c, const Tensor &t, int64_t dim, DType dtype) {

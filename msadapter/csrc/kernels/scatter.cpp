@@ -26,6 +26,11 @@ void check_index(const char *op, const Tensor &index) {
     fail(op, "(): Expected dtype int32/int64 for index");
 }
 
+// The index as int64. It keeps its strides, because an index that is expanded along a dim may be large.
+Tensor positions_of(Call &c, const Tensor &index) {
+  return index.dtype == DType::I64 ? index : c.cast(index, DType::I64);
+}
+
 template <class T>
 void gather_loop(const Tensor &o, const Tensor &x, const Tensor &index, int64_t dim) {
   const int64_t size = x.sizes[dim], step = x.strides[dim] * static_cast<int64_t>(sizeof(T));
@@ -48,13 +53,13 @@ MSA_KERNEL(GatherD) {  // x, dim, index
   for (int d = 0; d < x.ndim; ++d)
     check(d == dim || index0.sizes[d] <= x.sizes[d], "Size does not match at dimension ", d, " expected index ",
           index0.shape(), " to be no larger than self ", x.shape(), " apart from dimension ", dim);
-  const Tensor index = c.cast(index0, DType::I64);
+  const Tensor index = positions_of(c, index0);
   MSA_SWITCH_BYTES(x.dtype, (gather_loop<T>(at_least_1d(o), x, index, dim)));
 }
 
-// Calls f(destination element, source element) for every index position. One thread visits all positions that may
-// coincide: the work is divided along the largest other dim.
-template <class T, class F>
+// Calls f(destination element, source element) for every index position. The elements of the source have the type S and
+// are converted. One thread visits all positions that may coincide: the work is divided along the largest other dim.
+template <class T, class S = T, class F>
 void scatter_loop(const Tensor &dest, const Tensor &index, const Tensor &src, int64_t dim, F f) {
   if (index.numel == 0) return;
   const int64_t size = dest.sizes[dim], step = dest.strides[dim] * static_cast<int64_t>(sizeof(T));
@@ -77,7 +82,8 @@ void scatter_loop(const Tensor &dest, const Tensor &index, const Tensor &src, in
               for (int64_t j = 0; j < n; ++j) {
                 const int64_t k = *reinterpret_cast<const int64_t *>(p[0] + j * s[0]);
                 if (static_cast<uint64_t>(k) >= static_cast<uint64_t>(size)) out_of_bounds(k, dim, size);
-                f(*reinterpret_cast<T *>(p[2] + j * s[2] + k * step), *reinterpret_cast<const T *>(p[1] + j * s[1]));
+                f(*reinterpret_cast<T *>(p[2] + j * s[2] + k * step),
+                  convert<T>(*reinterpret_cast<const S *>(p[1] + j * s[1])));
               }
             },
             std::numeric_limits<int64_t>::max());
@@ -121,24 +127,25 @@ void assign(T &a, T b) {
   a = b;
 }
 
-template <class T>
+template <class T, class S = T>
 void scatter_reduce(Call &c, const Tensor &o, const Tensor &index, const Tensor &src, int64_t dim, Reduce how,
                     bool include_self) {
   using Pointer = void (*)(T &, T);
-  auto each = [&](Pointer f, const Tensor &s) { scatter_loop<T>(o, index, s, dim, f); };  // rare cases share one loop
+  auto each = [&](Pointer f, const Tensor &s) { scatter_loop<T, S>(o, index, s, dim, f); };  // rare cases share a loop
   if (!include_self) {
     T start = reduce_identity<T>(how == Reduce::kMax   ? "amax"
                                  : how == Reduce::kMin ? "amin"
                                  : how == Reduce::kMul ? "prod"
                                                        : "sum");
-    each(assign<T>, make_view(contiguous_tensor(&start, o.dtype, {1}), index.shape(), Dims(index.ndim, 0)));
+    scatter_loop<T>(o, index, make_view(contiguous_tensor(&start, o.dtype, {1}), index.shape(), Dims(index.ndim, 0)),
+                    dim, assign<T>);
   }
   switch (how) {
     case Reduce::kAssign: return each(assign<T>, src);
     case Reduce::kMul: return each(combine_mul<T>, src);
     case Reduce::kMax: return each(combine_extreme<T, true>, src);
     case Reduce::kMin: return each(combine_extreme<T, false>, src);
-    default: scatter_loop<T>(o, index, src, dim, [](T &a, T b) { combine_add<T>(a, b); });
+    default: scatter_loop<T, S>(o, index, src, dim, [](T &a, T b) { combine_add<T>(a, b); });
   }
   if (how != Reduce::kMean) return;
   Tensor counts = contiguous_tensor(c.scratch_of<int64_t>(o.numel), DType::I64, o.shape());
@@ -171,7 +178,7 @@ Operands scatter_operands(Call &c, const char *op, const Tensor *src) {
              r.dim, src ? text(" and to be no larger size than src ", s.shape()) : std::string());
   }
   r.o = at_least_1d(changed_copy(c, c.in(0)));
-  r.index = c.cast(index, DType::I64);
+  r.index = positions_of(c, index);
   if (src && index.numel) r.src = same_corner(at_least_1d(*src), r.index);
   return r;
 }
@@ -189,7 +196,10 @@ void scatter_into(Call &c, const char *op, const Operands &r, Reduce how, bool i
   if (r.o.dtype == DType::F16 || r.o.dtype == DType::BF16) {  // values at the same position are combined in float
     Tensor wide = contiguous_tensor(c.scratch_of<float>(r.o.numel), DType::F32, r.o.shape());
     copy_into(wide, r.o);
-    scatter_reduce<float>(c, wide, r.index, c.cast(r.src, DType::F32), r.dim, how, include_self);
+    if (r.o.dtype == DType::F16)
+      scatter_reduce<float, Half>(c, wide, r.index, r.src, r.dim, how, include_self);
+    else
+      scatter_reduce<float, BFloat16>(c, wide, r.index, r.src, r.dim, how, include_self);
     return copy_into(r.o, wide);
   }
   MSA_SWITCH_ALL_BUT_HALF(r.o.dtype, op, (scatter_reduce<T>(c, r.o, r.index, r.src, r.dim, how, include_self)));
@@ -232,7 +242,7 @@ MSA_POINTWISE_KERNEL(ScatterReduce) {  // input, dim, index, src, reduce, includ
 }
 
 MSA_KERNEL(GatherDGradV2) {  // x, dim, index, dout
-  const Tensor index = c.cast(at_least_1d(c.in(2)), DType::I64), g = at_least_1d(c.in(3));
+  const Tensor index = positions_of(c, at_least_1d(c.in(2))), g = at_least_1d(c.in(3));
   Tensor o = at_least_1d(c.out_like(0, c.in(0)));
   fill_zero(o);
   if (index.numel == 0) return;

@@ -1,4 +1,6 @@
 // searchsorted, histograms, bincount, unique.
+#include <tuple>
+
 #include "indexing.h"
 #include "sort_keys.h"
 #include "stepwise.h"
@@ -67,6 +69,22 @@ int64_t bin_of(double v, double low, double high, int64_t bins) {
   return static_cast<int64_t>(plain(step / (S(high) - first)));
 }
 
+// Adds the elements in [low, high] to the counts of their bins.
+template <class T>
+void count_bins(const T *p, int64_t n, double low, double high, std::vector<int64_t> *count) {
+  const int64_t bins = static_cast<int64_t>(count->size());
+  for (int64_t i = 0; i < n; ++i) {
+    const double v = convert<double>(p[i]);
+    if (v >= low && v <= high) ++(*count)[std::min(bin_of<T>(v, low, high, bins), bins - 1)];
+  }
+}
+// The smallest and the largest of n > 0 elements. A NaN that is the first one is both.
+template <class T>
+std::pair<double, double> range_of(const T *p, int64_t n) {
+  auto less = [](T a, T b) { return convert<double>(a) < convert<double>(b); };
+  return {convert<double>(*std::min_element(p, p + n, less)), convert<double>(*std::max_element(p, p + n, less))};
+}
+
 MSA_KERNEL(HistcExt) {  // input, bins, min, max
   const Tensor &x = c.in(0);
   const int64_t bins = c.integer(1);
@@ -74,20 +92,14 @@ MSA_KERNEL(HistcExt) {  // input, bins, min, max
   double low = c.number(2), high = c.number(3);
   Tensor o = c.out(0, x.dtype, Dims{bins});
   fill_zero(o);
-  const Tensor v = c.cast(x, DType::F64);
-  const double *p = v.ptr<double>();
-  if (low == high && v.numel > 0) {
-    low = *std::min_element(p, p + v.numel);
-    high = *std::max_element(p, p + v.numel);
-  }
+  const Tensor v = c.contiguous(x);
+  if (low == high && v.numel > 0)
+    MSA_SWITCH_REAL(x.dtype, "histogram_cpu", (std::tie(low, high) = range_of(v.ptr<T>(), v.numel)));
   if (low == high) low -= 1, high += 1;
   check(std::isfinite(low) && std::isfinite(high), "torch.histc: range of [", low, ", ", high, "] is not finite");
   check(low < high, "torch.histc: max must be larger than min");
   std::vector<int64_t> count(bins, 0);
-  int64_t (*bin)(double, double, double, int64_t) = nullptr;
-  MSA_SWITCH_REAL(x.dtype, "histogram_cpu", (bin = bin_of<T>));
-  for (int64_t i = 0; i < v.numel; ++i)
-    if (p[i] >= low && p[i] <= high) ++count[std::min(bin(p[i], low, high, bins), bins - 1)];
+  MSA_SWITCH_REAL(x.dtype, "histogram_cpu", (count_bins(v.ptr<T>(), v.numel, low, high, &count)));
   copy_into(o, contiguous_tensor(count.data(), DType::I64, {bins}));
 }
 
@@ -266,9 +278,33 @@ Groups groups_of(Call &c, const Tensor &x, bool inverse, bool counts, Order orde
   return g;
 }
 
+// Result 0: the elements that differ from the one before them. They are counted first, so that no other memory is used.
+template <class T>
+void emit_changes(Call &c, const Tensor &v) {
+  const T *p = v.ptr<T>();
+  const int64_t n = v.numel;
+  int64_t count = n > 0;
+  for (int64_t i = 1; i < n; ++i) count += !equal<T>(element<T>(p + i - 1), element<T>(p + i));
+  T *to = c.out(0, v.dtype, Dims{count}).ptr<T>();
+  constexpr int64_t kBlock = 256;
+  T found[kBlock];
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    int64_t k = 0;  // no branch depends on the values, as in group()
+    for (int64_t i = begin; i < std::min(n, begin + kBlock); ++i) {
+      found[k] = element<T>(p + i);
+      k += i == 0 || !equal<T>(element<T>(p + i - 1), element<T>(p + i));
+    }
+    to = std::copy_n(found, k, to);
+  }
+}
+
 void unique_flat(Call &c, const Tensor &x, bool sorted, bool inverse, bool counts) {
   const Tensor v = c.contiguous(x);
   Groups g;
+  if (!sorted && !inverse && !counts) {
+    MSA_SWITCH_ALL(x.dtype, "unique", (emit_changes<T>(c, v)));
+    return emit_groups(c, g, false, x.shape(), false);
+  }
   if (sorted) {
     int64_t *order = c.scratch_of<int64_t>(std::max<int64_t>(v.numel, 1));
     if (v.numel) RowSorter(v.dtype, v.numel, false).sort(v.data, order);

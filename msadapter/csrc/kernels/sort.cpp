@@ -40,23 +40,62 @@ void deliver(const Tensor &o, const Tensor &buffer, const Rows &r, int64_t len) 
   if (buffer.data != o.data && o.numel) copy_into(o, rows_view(buffer, o, r.dim, len));
 }
 
-void sort(Call &c, int64_t dim, bool descending, bool values, bool indices) {
-  const Tensor &x = c.in(0);
-  const Rows r = rows(c, x, dim);
-  Tensor v = values ? c.out(0, x.dtype, x.shape()) : Tensor(),
-         i = indices ? c.out(values ? 1 : 0, DType::I64, x.shape()) : Tensor();
-  if (x.numel == 0) return;
-  const Tensor vb = values ? target(c, v, r, r.n) : v, ib = target(c, i, r, r.n);
-  each_row(r, descending, [&](RowSorter &s, int64_t k) {
-    int64_t *order = ib.ptr<int64_t>() + k * r.n;
-    s.sort(r.row(k), order);
-    if (values) pick(r.row(k), x.dtype, order, r.n, vb.ptr<char>() + k * r.n * r.item);
+// Sorts the last dim. `values` is null if only the positions are asked for.
+void sort_rows(const Tensor &x, bool descending, const Tensor *values, const Tensor &indices) {
+  const int64_t n = x.ndim ? x.size(-1) : 1, item = item_size(x.dtype);
+  const int64_t grain = std::max<int64_t>(1, kGrain / 8 / n);
+  parallel_for(x.numel / n, grain, [&](int64_t begin, int64_t end) {
+    RowSorter sorter(x.dtype, n, descending);
+    for (int64_t r = begin; r < end; ++r) {
+      const char *row = x.ptr<char>() + r * n * item;
+      int64_t *order = indices.ptr<int64_t>() + r * n;
+      sorter.sort(row, order);
+      if (values) pick(row, x.dtype, order, n, values->ptr<char>() + r * n * item);
+    }
   });
-  if (values) deliver(v, vb, r, r.n);
-  deliver(i, ib, r, r.n);
 }
-MSA_KERNEL(SortExt) { sort(c, c.integer(1), c.flag(2), true, true); }  // input, dim, descending, stable (always)
-MSA_KERNEL(ArgSort) { sort(c, c.integer(1), c.flag(2), false, true); }
+
+// Sorts another dim, kColumns columns at a time: their elements are copied to rows, and the results back to columns. A
+// copy of the whole operand and of the results would need as much memory again.
+void sort_columns(const Tensor &x, int64_t dim, bool descending, const Tensor *values, const Tensor &indices) {
+  constexpr int64_t kColumns = 16;  // a cache line of float32
+  const int64_t n = x.sizes[dim], item = item_size(x.dtype);
+  int64_t inner = 1;
+  for (int d = static_cast<int>(dim) + 1; d < x.ndim; ++d) inner *= x.sizes[d];
+  const int64_t blocks = (inner + kColumns - 1) / kColumns, outer = x.numel / (n * inner);
+  parallel_for(outer * blocks, std::max<int64_t>(1, kGrain / 8 / (n * kColumns)), [&](int64_t begin, int64_t end) {
+    const int64_t room = std::min(kColumns, inner) * n;
+    std::vector<char> read(room * item), sorted(values ? room * item : 0);
+    std::vector<int64_t> order(room);
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t column = block % blocks * kColumns, at = block / blocks * n * inner + column;
+      const Dims shape{std::min(kColumns, inner - column), n}, strides{1, inner};
+      const Tensor rows = contiguous_tensor(read.data(), x.dtype, shape),
+                   positions = contiguous_tensor(order.data(), DType::I64, shape),
+                   found = contiguous_tensor(sorted.data(), x.dtype, shape);
+      copy_into(rows, make_view(x, shape, strides, at));
+      sort_rows(rows, descending, values ? &found : nullptr, positions);
+      if (values) copy_into(make_view(*values, shape, strides, at), found);
+      copy_into(make_view(indices, shape, strides, at), positions);
+    }
+  });
+}
+
+void sort(Call &c, int64_t dim0, bool descending, bool with_values) {
+  const Tensor x = c.contiguous(c.in(0));
+  const int64_t dim = wrap_dim(dim0, x.ndim);
+  const Tensor values = with_values ? c.out(0, x.dtype, x.shape()) : Tensor(),
+               indices = c.out(with_values ? 1 : 0, DType::I64, x.shape());
+  if (x.numel == 0) return;
+  if (is_complex(x.dtype)) fail("Sort does not support complex dtypes on CPU");
+  const Tensor *v = with_values ? &values : nullptr;
+  if (dim == std::max(x.ndim - 1, 0))
+    sort_rows(x, descending, v, indices);
+  else
+    sort_columns(x, dim, descending, v, indices);
+}
+MSA_KERNEL(SortExt) { sort(c, c.integer(1), c.flag(2), true); }  // input, dim, descending, stable (always)
+MSA_KERNEL(ArgSort) { sort(c, c.integer(1), c.flag(2), false); }
 
 MSA_KERNEL(TopkExt) {  // input, k, dim, largest, sorted
   const Tensor &x = c.in(0);

@@ -191,6 +191,15 @@ CASES += [
     "torch.square(b)",
     "torch.rsub(x, 1, alpha=2)",
     "torch.ldexp(x, i)",
+    "[torch.ldexp(s[2:].to(d), k) for k in (i.view(-1)[:7], i.view(-1)[:7].byte())"
+    " for d in (torch.float16, torch.bfloat16, torch.float32, torch.float64)]",
+    "torch.ldexp(torch.tensor([1e-30, 1.5, 3e38, 1e-3, 1.0, 3.0]), torch.tensor([130, 128, -140, -150, -149, -150]))",
+    "torch.ldexp(torch.tensor([1e-300, 1.5, 1e308, 3.0]).double(), torch.tensor([1030, -1075, -2100, -1075]))",
+    "torch.ldexp(x, b)",
+    "grad(lambda v: torch.ldexp(v, i + 6), x.half())",
+    "torch.normal(x, y.abs().double()).dtype",
+    "[torch.autograd.grad(f(s), s, torch.full_like(s, inf)) for s in [s.requires_grad_()] for f in"
+    " (lambda v: v.clamp(-1, 1), lambda v: v.clamp_min(0), lambda v: v.clamp_max(0))]",
     "torch.copysign(i, -1)",
     # values at 16 bits
     "(x.bfloat16() * 0.1)",

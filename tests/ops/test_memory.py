@@ -1,0 +1,144 @@
+"""How much memory operators need beyond their operands. A bound is below what a copy of an operand more would take."""
+
+import ctypes
+from pathlib import Path
+
+import pytest
+
+import msadapter as torch
+
+F = torch.nn.functional
+ROWS, COLUMNS = 256, 1024
+UNIT = ROWS * COLUMNS * 4  # the bytes of a float32 operand
+
+
+def peak(function) -> float:
+    """The most memory that a call takes with its result, divided by that of an operand."""
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.max_memory_allocated()
+    result = function()
+    used = torch.cuda.max_memory_allocated() - before
+    del result
+    return used / UNIT
+
+
+def normal(*sizes, dtype=torch.float32):
+    return torch.randn(sizes or (ROWS, COLUMNS), dtype=dtype)
+
+
+def places():
+    return torch.randint(0, COLUMNS, (ROWS, COLUMNS))
+
+
+AT = torch.arange(ROWS * COLUMNS).view(ROWS, COLUMNS) * 7 % COLUMNS
+
+
+def signs():
+    return normal().sign()
+
+
+# The name of the call -> what makes its operands, the call, and the bound.
+FORWARD = {
+    "mse_loss": (lambda: (normal(), normal()), F.mse_loss, 1.1),
+    "soft_margin_loss": (lambda: (normal(), signs()), F.soft_margin_loss, 1.1),
+    "_safe_softmax": (lambda: (normal(), 1), torch._safe_softmax, 1.4),
+    "mvlgamma": (lambda: (normal().abs() + 3, 2), torch.mvlgamma, 3.1),
+    "ldexp": (lambda: (normal(), places()), torch.ldexp, 1.1),
+    "normal": (lambda: (normal(), normal().abs()), torch.normal, 1.1),
+    "hann_window": (lambda: (ROWS * COLUMNS,), torch.hann_window, 1.1),
+    "bartlett_window": (lambda: (ROWS * COLUMNS,), torch.bartlett_window, 1.1),
+    "kaiser_window": (lambda: (ROWS * COLUMNS,), torch.kaiser_window, 2.1),
+    "rfftfreq": (lambda: (2 * ROWS * COLUMNS - 2,), torch.fft.rfftfreq, 1.1),
+    "take_along_dim": (lambda: (normal(), places(), 1), torch.take_along_dim, 3.3),
+    "hash_tensor": (lambda: (normal(),), torch.hash_tensor, 0.1),
+    "histc": (lambda: (normal().view(-1), 100, -3, 3), torch.histc, 0.1),
+    "equal": (lambda: [normal(4 * ROWS, COLUMNS)] * 2, torch.equal, 0.3),
+    "nonzero": (lambda: (normal() > 0,), torch.nonzero, 2.2),
+    "nonzero as a tuple": (lambda: (normal() > 0,), lambda x: x.nonzero(as_tuple=True), 3.1),
+    "unique_consecutive": (lambda: (torch.randint(0, 3, (ROWS * COLUMNS,)),), torch.unique_consecutive, 1.6),
+    "var of bfloat16": (lambda: (normal(dtype=torch.bfloat16), 1), torch.var, 0.1),
+    "var of float16": (lambda: (normal(dtype=torch.float16), 1), torch.var, 0.1),
+    "var of complex64": (lambda: (normal(dtype=torch.complex64), 1), torch.var, 0.1),
+    "msort": (lambda: (normal(),), torch.msort, 3.2),
+    "scatter_add of bfloat16": (
+        lambda: (normal(dtype=torch.bfloat16), 1, places(), normal(dtype=torch.bfloat16)),
+        torch.scatter_add,
+        1.6,
+    ),
+    "scatter_add with an expanded index": (
+        lambda: (normal(), 0, torch.randint(0, ROWS, (ROWS, 1)).expand(ROWS, COLUMNS), normal()),
+        torch.scatter_add,
+        1.1,
+    ),
+    "segment_reduce": (
+        lambda: (normal(),),
+        lambda x: torch.segment_reduce(x, "sum", lengths=torch.full((ROWS // 4,), 4)),
+        0.6,
+    ),
+    "max_unpool2d": (
+        lambda: F.max_pool2d(normal(4, 64, 32, 32), 2, return_indices=True),
+        lambda x, at: F.max_unpool2d(x, at, 2),
+        1.3,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_a_call_has_no_tensor_more_than_it_needs(name):
+    operands, function, bound = FORWARD[name]
+    operands = operands()
+    function(*operands)
+    assert peak(lambda: function(*operands)) < bound
+
+
+# The bounds of calls with their gradients.
+BACKWARD = {
+    "max": (lambda x: x.max(1)[0], 1.1),
+    "median": (lambda x: x.median(1)[0], 1.1),
+    "topk": (lambda x: x.topk(10)[0], 1.2),
+    "msort": (lambda x: x.msort(), 4.2),
+    "gather": (lambda x: x.gather(1, AT), 2.1),
+    "take_along_dim": (lambda x: torch.take_along_dim(x, AT, 1), 4.2),
+    "clamp": (lambda x: x.clamp(-0.5, 0.5), 2.9),
+    "norm": (lambda x: x.norm(2, 1), 2.2),
+    "sgn": (lambda x: x.sgn(), 1.1),
+    "amin": (lambda x: x.amin(1), 2.5),
+}
+
+
+@pytest.mark.parametrize("name", BACKWARD)
+def test_a_gradient_has_no_tensor_more_than_it_needs(name):
+    function, bound = BACKWARD[name]
+    x = normal().requires_grad_()
+    g = torch.randn(function(x).shape)
+    torch.autograd.grad(function(x), x, g)
+    assert peak(lambda: torch.autograd.grad(function(x), x, g)) < bound
+
+
+def _status(line: str) -> int:
+    """A line of the process's status, in bytes."""
+    text = next(text for text in Path("/proc/self/status").read_text().splitlines() if text.startswith(line))
+    return int(text.split()[1]) * 1024
+
+
+VOLUME = {
+    "max_pool3d": lambda x: F.max_pool3d(x, 3),
+    "avg_pool3d": lambda x: F.avg_pool3d(x, 3),
+    "adaptive_avg_pool3d": lambda x: F.adaptive_avg_pool3d(x, 7),
+    "adaptive_max_pool3d": lambda x: F.adaptive_max_pool3d(x, 7),
+}
+
+
+@pytest.mark.parametrize("name", VOLUME)
+def test_the_gradient_of_a_volume_is_made_in_its_own_memory(name):
+    """The resident set, because sums beside the result would not be in the memory that PyTorch's statistics count."""
+    x = normal(1, 1, 150, 150, 150).requires_grad_()
+    y = VOLUME[name](x)
+    g = torch.ones_like(y)
+    torch.cuda.empty_cache()
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
+    before = _status("VmRSS")
+    torch.autograd.grad(y, x, g)
+    assert _status("VmHWM") - before < 1.5 * x.nbytes
