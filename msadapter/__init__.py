@@ -174,7 +174,7 @@ def numel(input) -> _builtins.int:
 
 
 def is_same_size(input, other) -> _builtins.bool:
-    return input.shape == other.shape
+    return input.is_same_size(other)
 
 
 def can_cast(from_, to) -> _builtins.bool:
@@ -348,6 +348,8 @@ _ELSEWHERE = {  # names whose module is imported when the name is first used
         ),
         "sparse",
     ),
+    "_nested_tensor_from_mask": "nested",
+    "_nested_view_from_buffer": "nested",
     **dict.fromkeys(("_assert_async", "from_file"), "_aten.only"),
     **dict.fromkeys(
         (

@@ -1,12 +1,30 @@
 """torch.SymInt and similar classes of PyTorch's tracer, and the sym_ functions for ordinary numbers.
 
-There are no symbolic numbers, because nothing is traced. The classes exist because programs ask
-`isinstance(x, torch.SymInt)`, and the functions accept Python numbers.
+Nothing is traced, so there are no symbolic numbers but one kind: the length of the ragged dim of a nested tensor. The other
+classes exist because programs ask `isinstance(x, torch.SymFloat)`. The functions accept Python numbers.
 """
 
 from __future__ import annotations
 
 import math
+
+from ._values.size import SymInt
+
+__all__ = [
+    "Graph",
+    "SymBool",
+    "SymFloat",
+    "SymInt",
+    "Value",
+    "sym_float",
+    "sym_int",
+    "sym_ite",
+    "sym_max",
+    "sym_min",
+    "sym_not",
+    "sym_sqrt",
+    "sym_sum",
+]
 
 
 class _Symbolic:
@@ -14,12 +32,6 @@ class _Symbolic:
         raise NotImplementedError(
             f"{type(self).__module__}.{type(self).__qualname__} is not supported (docs/coverage.md)"
         )
-
-
-class SymInt(_Symbolic):
-    """The class of symbolic integers. There are no instances."""
-
-    __module__ = "torch"
 
 
 class SymFloat(_Symbolic):

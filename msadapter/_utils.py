@@ -142,8 +142,21 @@ def _unsupported(what):
 
 
 _rebuild_qtensor = _unsupported("quantized tensors")
-_rebuild_nested_tensor = _unsupported("nested tensors")
 _rebuild_wrapper_subclass = _unsupported("wrapper subclasses")
+
+
+def _rebuild_nested_tensor(buffer, sizes, strides, storage_offsets):
+    """Return a nested tensor with the strided layout.
+
+    Args:
+        buffer: the numbers of all parts.
+        sizes, strides: int64 (B, dims of a part). storage_offsets: int64 (B).
+    """
+    from .nested import _nested_view_from_buffer  # here: few programs have nested tensors
+
+    for part in (buffer, sizes, strides, storage_offsets):
+        _require_memory(part, "the parts of a nested tensor")
+    return _nested_view_from_buffer(buffer, sizes, strides, storage_offsets)
 
 
 # sparse tensors in the file that this thread reads, whose indices are not checked yet

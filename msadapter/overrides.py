@@ -125,12 +125,21 @@ class TorchFunctionMode:
 
 
 def has_torch_function(args) -> bool:
+    """Return whether a value's class has a __torch_function__ of its own.
+
+    Parameters, which add none, do not count. Neither do the classes of other layouts, which in PyTorch are torch.Tensor.
+    """
     return any(
-        type(a) is not Tensor
+        not _is_plain_tensor(type(a))
         and hasattr(type(a), "__torch_function__")
         and type(a).__torch_function__ is not _disabled_torch_function_impl
+        and not (_handler(a) is Tensor.__torch_function__.__func__ and not _is_subclass_result(a))
         for a in args
     )
+
+
+def _is_plain_tensor(cls) -> bool:
+    return cls is Tensor or (cls.__module__, cls.__name__) == ("torch", "Tensor")
 
 
 def has_torch_function_unary(a) -> bool:

@@ -137,6 +137,10 @@ sparse_backward = _point(
     "sparse_backward",
     "Like spread_backward, for sparse tensors: a backward pass runs on their values. By torch.sparse.",
 )
+nested_backward = _point(
+    "nested_backward",
+    "Like spread_backward, for nested tensors: a backward pass runs on their values. By torch.nested.",
+)
 before_backward = _point(
     "before_backward",
     "Called with the roots of every backward pass. By anomaly detection while it is on.",

@@ -102,7 +102,7 @@ class TorchReduce:
         if method is not None:
             return getattr, (self.tensor_class, method)
         if isinstance(obj, self.tensor_class) and (
-            kind.__reduce_ex__ in self._plain or obj.layout._name != "strided"
+            kind.__reduce_ex__ in self._plain or obj.layout._name != "strided" or obj.is_nested
         ):
             return reduce_tensor(obj)
         return NotImplemented

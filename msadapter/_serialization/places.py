@@ -119,6 +119,7 @@ _READ_AS = {
     "torch._C._has_torch_function_variadic": "torch.overrides.has_torch_function_variadic",
     "torch._C._is_multithreading_enabled": "torch.autograd.is_multithreading_enabled",
     "torch._C._nn.log_sigmoid": "torch.nn.functional.logsigmoid",
+    "torch._C._nested.nested_to_padded_tensor": "torch.nested.to_padded_tensor",
     "torch._C._sparse._sparse_addmm": "torch.sparse.addmm",
     "torch._C._sparse._sparse_log_softmax": "torch.sparse.log_softmax",
     "torch._C._sparse._sparse_mm": "torch.sparse.mm",

@@ -28,10 +28,20 @@ def reduce_tensor(tensor):
         if state:
             return TorchGlobal("torch._utils", "_rebuild_parameter_with_state"), (*args, state)
         return TorchGlobal("torch._utils", "_rebuild_parameter"), args
+    if tensor.is_nested:
+        return _reduce_nested(tensor, state)
     func, args = _reduce_plain(tensor)
     if (type(tensor) is Tensor or tensor.layout != _STRIDED) and not state:
         return func, args
     return TorchGlobal("torch._tensor", "_rebuild_from_type_v2"), (func, type(tensor), args, state)
+
+
+def _reduce_nested(tensor, state: dict):
+    if tensor.layout == _STRIDED:
+        return TorchGlobal("torch._utils", "_rebuild_nested_tensor"), tensor._file_parts()
+    rebuild = TorchGlobal("torch.nested._internal.nested_tensor", "_rebuild_njt")
+    args = rebuild, type(tensor), (tensor._file_parts(),), state
+    return TorchGlobal("torch._tensor", "_rebuild_from_type_v2"), args
 
 
 def _reduce_plain(tensor):

@@ -1,6 +1,7 @@
 """The allow-list of the restricted unpickler: PyTorch's default list, and what the user adds."""
 
 import pickletools
+import sys
 from collections import Counter, OrderedDict
 
 from .._host import extensions
@@ -34,13 +35,29 @@ _PLAIN = {
 _user: dict = {}
 
 
+_NESTED = "torch.nested._internal.nested_tensor"  # PyTorch allows these two of its names
+_NESTED_NAMES = ("NestedTensor", "_rebuild_njt")
+
+
+def _of_nested(name: str):
+    # here: few files have nested tensors
+    from ..nested._internal import nested_tensor
+
+    return getattr(nested_tensor, name)
+
+
 def _functions() -> list:
     """Return the functions that _rebuild_from_type_v2 may call: those that return a tensor to a file anyway."""
-    return [*map(guarded.rebuilder, _REBUILDERS), *_user.values()]
+    return [*map(guarded.rebuilder, _REBUILDERS), *_nested("_rebuild_njt"), *_user.values()]
 
 
 def _classes() -> list:
-    return [Tensor, extensions.parameter_class.value, *_user.values()]
+    return [Tensor, extensions.parameter_class.value, *_nested("NestedTensor"), *_user.values()]
+
+
+def _nested(name: str) -> list:
+    """Return an object of the module of nested tensors, if a file has asked for that module."""
+    return [_of_nested(name)] if f"{__package__.partition('.')[0]}.nested" in sys.modules else []
 
 
 _rebuild_from_type_v2 = guarded.rebuild_from_type(_functions, _classes)
@@ -71,6 +88,8 @@ def _default(module: str, name: str):
         return _rebuild_from_type_v2
     if full == "torch.serialization._get_layout":
         return guarded.get_layout
+    if module == _NESTED and name in _NESTED_NAMES:
+        return _of_nested(name)
     if module.startswith("torch"):
         kind = names.storage_type(module, name)
         if kind is not None:

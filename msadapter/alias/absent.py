@@ -26,7 +26,7 @@ def _listed() -> dict[str, str]:
 
 
 def reason_of(name: str) -> str | None:
-    """Return why a name of PyTorch, such as "torch.nested", is absent; None for a name that PyTorch does not have either."""
+    """Return why a name of PyTorch, such as "torch.contrib", is absent; None for a name that PyTorch does not have either."""
     reason = _listed().get(name)
     return None if reason is None else f"PyTorch has it, msadapter does not (docs/coverage.md): {reason}"
 

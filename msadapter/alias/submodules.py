@@ -36,7 +36,8 @@ distributions.von_mises distributions.weibull distributions.wishart export fft f
 fx._pytree fx._symbolic_trace fx.experimental fx.experimental.proxy_tensor fx.graph fx.graph_module
 fx.interpreter fx.node fx.passes fx.passes.infra
 fx.passes.infra.pass_base fx.proxy fx.subgraph_rewriter hub jit jit.annotations library linalg masked mps
-mtia multiprocessing multiprocessing.reductions multiprocessing.spawn nn nn._reduction nn.attention
+mtia multiprocessing multiprocessing.reductions multiprocessing.spawn
+nested nested._internal nested._internal.nested_int nested._internal.nested_tensor nn nn._reduction nn.attention
 nn.common_types nn.functional nn.grad nn.init nn.modules nn.modules.activation nn.modules.adaptive
 nn.modules.batchnorm nn.modules.channelshuffle nn.modules.container nn.modules.conv nn.modules.distance
 nn.modules.dropout nn.modules.flatten nn.modules.fold nn.modules.instancenorm nn.modules.lazy

@@ -7,6 +7,7 @@ import importlib
 from .._host.native import load
 from ..tensor import Tensor
 from . import _hooks, graph
+from ._passes import _calculate_shape as _calculate_shape
 from ._passes import _Engine, _is_checkpoint_valid, _make_grads, _pass, backward, grad
 from .function import Function, FunctionCtx
 from .grad_mode import (

@@ -11,10 +11,12 @@ from .. import ops
 from .._host import extensions
 from .._host.native import load
 from .._host.warn import warn_once
+from .._values.layout import LAYOUTS
 from .._values.size import Size
 from ..tensor import Tensor
 
 _C = load()
+STRIDED = LAYOUTS["strided"]
 
 
 class GradientEdge(NamedTuple):
@@ -55,6 +57,30 @@ def _sequence(x) -> tuple:
     return (x,) if isinstance(x, (Tensor, GradientEdge)) else tuple(x)
 
 
+def _calculate_shape(output, grad, is_grads_batched: bool) -> tuple:
+    """Return the shapes of an output and of its gradient, as messages name them.
+
+    Of nested tensors with the strided layout they are the sizes of the parts, int64 (B, dims of a part). With
+    ``is_grads_batched``, the first dim of the gradient is left out.
+    """
+    if (
+        not isinstance(output, (GradientEdge, InputMetadata))
+        and output.is_nested
+        and output.layout is STRIDED
+    ):
+        return output._nested_tensor_size(), grad._nested_tensor_size()
+    out = _described(output)
+    return out.shape, grad.shape[1:] if is_grads_batched else grad.shape
+
+
+def _mismatch(number: int, output, grad) -> RuntimeError:
+    """Return the error for a gradient that has another shape than its output."""
+    out_shape, grad_shape = _calculate_shape(output, grad, False)
+    return RuntimeError(
+        f"Mismatch in shape: grad_output[{number}] has a shape of {grad_shape} and output[{number}] has a shape of {out_shape}."
+    )
+
+
 def _make_grads(outputs, grads, is_grads_batched: bool) -> list:
     """Return the gradients from which a pass over the outputs starts, and check those that are given.
 
@@ -75,10 +101,7 @@ def _make_grads(outputs, grads, is_grads_batched: bool) -> list:
                     "consider using vmap."
                 )
             if not is_grads_batched and g.shape != out.shape:
-                raise RuntimeError(
-                    f"Mismatch in shape: grad_output[{len(made)}] has a shape of {g.shape} and output[{len(made)}] has a shape of "
-                    f"{out.shape}."
-                )
+                raise _mismatch(len(made), out, g)
             if out.dtype.is_complex != g.dtype.is_complex:
                 raise RuntimeError(
                     f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
@@ -125,7 +148,8 @@ def _is_checkpoint_valid() -> bool:
 
 
 def _execute(tensors, grads, inputs, *flags, make=_make_single_grads):
-    for wrapper in (extensions.spread_backward.value, extensions.sparse_backward.value):
+    for point in (extensions.spread_backward, extensions.sparse_backward, extensions.nested_backward):
+        wrapper = point.value
         if wrapper is not None and any(isinstance(x, wrapper[0]) for x in (*tensors, *inputs)):
             tensors, grads, inputs, results = wrapper[1](tensors, grads, inputs)
             found = _execute(tensors, grads, inputs, *flags, make=make)

@@ -315,3 +315,43 @@ def _fused(q, k, v, mask, dropout_p, is_causal, batch, heads):
         four_dims(q), four_dims(k), four_dims(v), mask, dropout_p, is_causal
     )
     return attended.permute(2, 0, 1, 3)
+
+
+@composite(
+    "_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, "
+    "Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, "
+    "bool average_attn_weights=True, int? mask_type=None) -> (Tensor, any)",
+    forms="f",
+)
+def _native_multi_head_attention(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight,
+                                 proj_bias, mask, need_weights, average_attn_weights, mask_type):  # fmt: skip
+    """Attention without dropout of a batch (N, L, E), as torch.nn.MultiheadAttention calls it in evaluation.
+
+    Args:
+        mask: added to the scores. It is (L, S) if ``mask_type`` is 0, (N, S) if it is 1, and (N, heads, L, S) if it is 2.
+
+    Returns:
+        (output (N, L, E), weights (N, L, S) or (N, heads, L, S) or None).
+    """
+    turned = {id(x): x.transpose(0, 1) for x in (query, key, value)}
+    if mask is not None and mask_type == 2:
+        mask = mask.reshape(-1, *mask.shape[-2:])
+    output, weights = multi_head_attention_forward(
+        *(turned[id(x)] for x in (query, key, value)),
+        embed_dim,
+        num_head,
+        qkv_weight,
+        qkv_bias,
+        None,
+        None,
+        False,
+        0.0,
+        proj_weight,
+        proj_bias,
+        training=False,
+        key_padding_mask=mask if mask_type == 1 else None,
+        need_weights=need_weights,
+        attn_mask=None if mask_type == 1 else mask,
+        average_attn_weights=average_attn_weights,
+    )
+    return output.transpose(0, 1), weights

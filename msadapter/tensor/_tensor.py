@@ -261,6 +261,8 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return self
 
     def is_same_size(self, other) -> bool:
+        if other.is_nested:
+            raise RuntimeError("Expected both self and other to be nested tensors.")
         return self.shape == other.shape
 
     def is_set_to(self, other) -> bool:

@@ -37,7 +37,7 @@ for holder, name in ((torch.jit, "foo"), (torch.nn, "foo"), (torch.distributions
         ("from torch.nn import Linaer", False),
         ("from torch import foo", False),
         ("from torch.distributions import foo", False),  # a module that this statement loads
-        ("from torch import nested", True),
+        ("from torch import contrib", True),
         ("from torch.nn import LinearCrossEntropyLoss", True),
     ],
 )
@@ -74,7 +74,7 @@ for holder, name in ((torch, "cudnn_convolution"), (torch.nn, "LinearCrossEntrop
 
 
 @pytest.mark.parametrize(
-    "name", ["torch.distributed.rpc.api", "torch.package", "torch._inductor.codegen", "torch.nested.deeper"]
+    "name", ["torch.distributed.rpc.api", "torch.contrib", "torch._inductor.codegen", "torch.contrib.deeper"]
 )
 def test_a_module_that_pytorch_has_comes_with_the_reason(name):
     python(f"""
@@ -109,7 +109,7 @@ import torch
 import torch.nn.functional
 from msadapter.alias import absent
 assert absent._listed.cache_info().misses == 0
-hasattr(torch, "nested")
+hasattr(torch, "contrib")
 assert absent._listed.cache_info().misses == 1
 """)
 

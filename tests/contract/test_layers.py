@@ -193,6 +193,7 @@ BY_NAME = {
     "autograd": "torch.autograd.torch, which PyTorch has too",
     "distributed.checkpoint._metadata_file": "what a file names",
     "fx.graph_module": "what the source of a graph imports",
+    "nn.modules.attention": "a function of the finished namespace, which a program may have replaced",
     "overrides": "the finished namespace, whose functions it lists",
     "torch_npu.dynamo": "modules of torchair, which it makes",
 }

@@ -63,6 +63,7 @@ SUITES = {
     "module_tree": _suite("golden.make_module_tree"),
     "modules": _suite("golden.make_modules"),
     "monitor": _suite("monitor.monitor_cases"),
+    "nested": _suite("nested.nested_cases"),
     "nn_cases": _suite("nn.cases", seed=11, packed=True),
     "nn_names": _suite("golden.make_nn_names"),
     "nn_scenarios": _suite("nn.scenarios"),

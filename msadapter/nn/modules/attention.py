@@ -1,6 +1,11 @@
 """MultiheadAttention."""
 
-from ... import ops
+import sys
+
+from ... import ops, overrides
+from ..._host.native import load
+from ...amp.autocast_mode import is_autocast_enabled
+from ...backends import mha
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -8,6 +13,16 @@ from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
 
 __all__ = ["MultiheadAttention"]
+
+_C = load()
+
+
+def _fused(*args):
+    """Return torch._native_multi_head_attention(*args).
+
+    The function is looked up in the finished namespace, so that a program which replaces it there is heeded.
+    """
+    return sys.modules["msadapter"]._native_multi_head_attention(*args)
 
 
 class MultiheadAttention(Module):
@@ -111,6 +126,30 @@ class MultiheadAttention(Module):
         True in a boolean mask means that the position is not attended to.
         """
         batched = query.dim() == 3
+        reason = self._why_not_fused(query, key, value, key_padding_mask, attn_mask)
+        if not reason:
+            masks = self._canonical_masks(key_padding_mask, attn_mask, query)
+            mask, kind = self.merge_masks(*masks, query)
+            weights, out = (self.in_proj_weight, self.in_proj_bias), self.out_proj
+            sizes = self.embed_dim, self.num_heads
+            return _fused(
+                query,
+                key,
+                value,
+                *sizes,
+                *weights,
+                out.weight,
+                out.bias,
+                mask,
+                need_weights,
+                average_attn_weights,
+                kind,
+            )
+        if query.is_nested or key.is_nested or value.is_nested:
+            raise AssertionError(
+                "MultiheadAttention does not support NestedTensor outside of its fast path. The fast path was not hit because "
+                f"{reason}"
+            )
         if self.batch_first and batched:
             # A tensor that is given several times is transposed once. It stays one object, and this lets one
             # product compute all three projections.
@@ -151,6 +190,59 @@ class MultiheadAttention(Module):
         if self.batch_first and batched:
             output = output.transpose(1, 0)
         return output, weights
+
+    def _canonical_masks(self, key_padding_mask, attn_mask, query):
+        """Return both masks as masks that are added to the scores; (attention mask, padding mask)."""
+        padding = F._canonical_mask(
+            key_padding_mask, "key_padding_mask", F._none_or_dtype(attn_mask), "attn_mask", query.dtype
+        )
+        return F._canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False), padding
+
+    def _why_not_fused(self, query, key, value, key_padding_mask, attn_mask) -> str:
+        """Return why torch._native_multi_head_attention, which is for evaluation, cannot be called; "" if it can."""
+        weight, masks = self.in_proj_weight, [m for m in (key_padding_mask, attn_mask) if m is not None]
+        reasons = (
+            (self.training, "training is enabled"),
+            (
+                any(m.is_floating_point() for m in masks),
+                "floating-point masks are not supported for fast path.",
+            ),
+            (not mha.get_fastpath_enabled(), "torch.backends.mha.get_fastpath_enabled() was not True"),
+            (query.dim() != 3, f"input not batched; expected query.dim() of 3 but got {query.dim()}"),
+            (
+                query is not key or key is not value,
+                "non-self attention was used (query, key, and value are not the same Tensor)",
+            ),
+            (self.in_proj_bias is None, "in_proj_bias was None"),
+            (weight is None, "in_proj_weight was None"),
+            (
+                weight is not None and query.dtype is not weight.dtype,
+                f"dtypes of query ({query.dtype}) and self.in_proj_weight ({getattr(weight, 'dtype', None)}) don't match",
+            ),
+            (self.num_heads % 2 != 0, "self.num_heads is not even"),
+            (not self.batch_first, "batch_first was not True"),
+            (self.bias_k is not None, "self.bias_k was not None"),
+            (self.bias_v is not None, "self.bias_v was not None"),
+            (self.add_zero_attn, "add_zero_attn was enabled"),
+            (not self._qkv_same_embed_dim, "_qkv_same_embed_dim was not True"),
+            (
+                query.is_nested and bool(masks),
+                "supplying src_key_padding_mask or src_mask is not supported with NestedTensor input",
+            ),
+            (is_autocast_enabled(), "autocast is enabled"),
+        )
+        found = next((text for applies, text in reasons if applies), "")
+        return found or self._why_not_these(query)
+
+    def _why_not_these(self, query) -> str:
+        """Return why the tensors themselves forbid the fused function, which records no gradient; "" if they do not."""
+        own = (self.in_proj_weight, self.in_proj_bias, self.out_proj.weight, self.out_proj.bias)
+        jagged = query.is_nested and query.layout._name == "jagged"
+        if jagged or overrides.has_torch_function([x for x in (query, *own) if not x.is_nested]):
+            return "some Tensor argument has_torch_function"
+        if _C.is_grad_enabled() and any(x.requires_grad for x in (query, *own)):
+            return "grad is enabled and at least one of query or the input/output projection weights or biases requires_grad"
+        return ""
 
     def merge_masks(self, attn_mask, key_padding_mask, query):
         """Return (mask, kind).

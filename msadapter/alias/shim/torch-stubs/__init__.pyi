@@ -42,6 +42,7 @@ from torch import monitor as monitor
 from torch import mps as mps
 from torch import mtia as mtia
 from torch import multiprocessing as multiprocessing
+from torch import nested as nested
 from torch import nn as nn
 from torch import npu as npu
 from torch import onnx as onnx
