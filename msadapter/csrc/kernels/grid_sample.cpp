@@ -305,9 +305,67 @@ void volume_slope(const Sampler &s, const T *image, const Taps<S> *t, S g, S *sl
       }
 }
 
+// The gradients of sample_bilinear(), in blocks of one vector of positions. The sums are made in the order of
+// sample_grad(). Positions after the last one count as outside.
+template <class T>
+void bilinear_grad(const Sampler &s, const T *g, const T *x, const T *grid, T *dx, T *dgrid) {
+  constexpr int kVector = kVectorBytes / static_cast<int>(sizeof(T));
+  parallel_for(s.n, 1, [&](int64_t begin, int64_t end) {
+    int32_t at[4][kVector];  // -1 outside
+    T weight[4][kVector], wy[2][kVector], wx[2][kVector], scale[2][kVector], slope[2][kVector], gs[kVector];
+    for (int64_t image = begin; image < end; ++image) {
+      const int64_t plane = image * s.channels;
+      if (dx) std::fill_n(dx + plane * s.pixels, s.channels * s.pixels, T(0));
+      for (int64_t from = 0; from < s.positions; from += kVector) {
+        const int length = static_cast<int>(std::min<int64_t>(kVector, s.positions - from));
+        const T *position = grid + (image * s.positions + from) * 2;
+        for (int b = 0; b < kVector; ++b) {
+          Taps<T> h, v;
+          h.index[0] = h.index[1] = v.index[0] = v.index[1] = -1;
+          if (b < length) h = s.taps<T>(position[2 * b + 1], s.size[1]), v = s.taps<T>(position[2 * b], s.size[2]);
+          for (int k = 0; k < 2; ++k) {
+            wy[k][b] = b < length ? h.weight[k] : T(0);
+            wx[k][b] = b < length ? v.weight[k] : T(0);
+            slope[k][b] = gs[b] = T(0);
+          }
+          for (int corner = 0; corner < 4; ++corner) {
+            at[corner][b] = static_cast<int32_t>(s.pixel(0, h.index[corner / 2], v.index[corner % 2]));
+            weight[corner][b] = wy[corner / 2][b] * wx[corner % 2][b];
+          }
+          scale[0][b] = b < length ? v.scale : T(0);
+          scale[1][b] = b < length ? h.scale : T(0);
+        }
+        for (int64_t c = plane; c < plane + s.channels; ++c) {
+          std::copy_n(g + c * s.positions + from, length, gs);
+          T *to = dx + c * s.pixels;
+          for (int corner = 0; dx && corner < 4; ++corner)
+            for (int b = 0; b < length; ++b)
+              if (at[corner][b] >= 0) to[at[corner][b]] += weight[corner][b] * gs[b];
+          if (!dgrid) continue;
+          const T *pixels = x + c * s.pixels;
+          auto value = [&](int corner, int b) {
+            const int32_t k = at[corner][b];
+            const T p = pixels[k < 0 ? 0 : k];
+            return k < 0 ? T(0) : p;
+          };
+          for (int b = 0; b < kVector; ++b) {
+            const T nw = value(0, b), ne = value(1, b), sw = value(2, b), se = value(3, b);
+            slope[0][b] += ((ne - nw) * wy[0][b] + (se - sw) * wy[1][b]) * gs[b];
+            slope[1][b] += ((sw - nw) * wx[0][b] + (se - ne) * wx[1][b]) * gs[b];
+          }
+        }
+        for (int b = 0; dgrid && b < length; ++b)
+          for (int k = 0; k < 2; ++k) dgrid[(image * s.positions + from + b) * 2 + k] = slope[k][b] * scale[k][b];
+      }
+    }
+  });
+}
+
 template <class T>
 void sample_grad(const Sampler &s, const T *g, const T *x, const T *grid, T *dx, T *dgrid) {
   using S = stepwise_t<T>;
+  if constexpr (std::is_same_v<T, S>)
+    if (s.plane && s.mode == kBilinear && s.pixels < INT32_MAX) return bilinear_grad(s, g, x, grid, dx, dgrid);
   constexpr int kVector = kVectorBytes / static_cast<int>(sizeof(T));
   const int64_t block = s.plane ? kVector : 1;
   parallel_for(s.n, 1, [&](int64_t begin, int64_t end) {

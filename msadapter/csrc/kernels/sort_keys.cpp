@@ -72,6 +72,7 @@ void RowSorter::pack(const T *p, uint64_t lowest) {
 // 64-bit integers are packed as well if the range of this row has at most 32 bits.
 template <class T>
 void RowSorter::load_row(const T *p) {
+  crowded_ = false;
   const bool numbered = n_ < (int64_t(1) << 32);
   if constexpr (sizeof(T) <= 4) {
     if (numbered) return pack(p, 0);
@@ -82,6 +83,7 @@ void RowSorter::load_row(const T *p) {
       low = std::min(low, k);
       high = std::max(high, k);
     }
+    crowded_ = n_ > 0 && high - low < static_cast<uint64_t>(n_) / 2;
     if (numbered && n_ > 0 && high - low <= 0xFFFFFFFFu) return pack(p, low);
   }
   narrow_ = false;
@@ -152,7 +154,7 @@ void RowSorter::first(const void *row, int64_t k, bool sorted, int64_t *order) {
   auto take = [&](auto &v, auto less, auto key, auto at) {
     auto keys_less = [=](const auto &a, const auto &b) { return key(a) < key(b); };
     auto keys_same = [=](const auto &a, const auto &b) { return key(a) == key(b); };
-    if (!ordered) {
+    if (!ordered || crowded_) {
       take_as_pytorch(v, k, sorted, keys_less);
     } else if (!take_distinct(v, k, less, keys_same)) {
       load(row);  // in the order of the row again

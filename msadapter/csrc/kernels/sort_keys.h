@@ -36,6 +36,7 @@ class RowSorter {
   DType dtype_;
   int64_t n_;
   bool descending_, narrow_;              // narrow_: the keys of the row are in packed_
+  bool crowded_ = false;                  // whether the row has so few values that many elements are equal
   std::vector<uint64_t> packed_, spare_;  // key << 32 | position
   std::vector<Wide> wide_;
 };
