@@ -113,7 +113,6 @@ class Watch:
         self._first = (
             ""  # the first tensor of this step with NaN or infinity, where the step goes on nevertheless
         )
-        self._random: Any = None  # state of the accelerator's generator in the checkpoint
 
     @classmethod
     def of_file(cls, place: str) -> Watch:
@@ -127,12 +126,7 @@ class Watch:
         return result
 
     def load(self, original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        result = self.saving.load(original, *arguments, **named)
-        if result[0] > 0:
-            import torch
-
-            self._random = torch.cuda.get_rng_state()
-        return result
+        return self.saving.load(original, *arguments, **named)
 
     def metadata(self, original: Callable[..., Any], tracker: str) -> Any:
         return self.saving.metadata(original, tracker)
@@ -215,9 +209,6 @@ class Watch:
         import torch
         from torch.distributed import distributed_c10d
 
-        if self._random is not None:
-            # Without an accelerator it is the generator of the CPU, from which data loaders have drawn their seeds.
-            torch.cuda.set_rng_state(self._random)
         self.named = tensors.Named(model)
         if self.settings.trace:
             self.trace = tensors.Trace(self.named)

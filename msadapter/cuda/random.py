@@ -1,7 +1,8 @@
 """Random number generators of the accelerator.
 
-An NPU has its own random stream. If the host acts as the accelerator, there is a single stream, that of the CPU. A program
-then draws the numbers that PyTorch draws on the CPU, for tensors of either device name.
+Each device has its own random stream, as in PyTorch: ranks of tensor parallelism draw the same numbers on their devices although
+only one of them draws on the CPU, for the order of the data. If the host acts as the accelerator, the stream of a device is a
+Mersenne twister, so a seed gives the numbers that PyTorch draws with it on the CPU.
 """
 
 from .._host import accelerator as _accelerator

@@ -109,13 +109,14 @@ class Generator:
     Args:
         device: the device of the tensors that it fills; "cpu" by default.
 
-    All default generators on the CPU (``_default``) share one stream.
+    Each default generator (``_default``) has a stream of its own, also that of an accelerator for which the host acts: what a
+    program draws on the CPU must not change what it draws on the device, as in PyTorch.
     """
 
     def __init__(self, device="cpu", *, _default: bool = False):
         self._device = device if isinstance(device, device_type) else device_type(device)
         host = self._device.type == "cpu" or on_host()
-        self._stream = _HostStream(_default) if host else _DeviceStream()
+        self._stream = _HostStream(_default and self._device.type == "cpu") if host else _DeviceStream()
 
     @property
     def device(self):

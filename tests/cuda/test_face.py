@@ -57,6 +57,46 @@ def test_memory_follows_tensors(accelerator):
     assert 0 < free < total
 
 
+def test_each_device_draws_from_a_stream_of_its_own(accelerator):
+    """Ranks that share a layer drop the same activations, although only one of them draws on the CPU, to order the data."""
+
+    def dropped(index: int):
+        return torch.nn.functional.dropout(torch.ones(64, device=f"cuda:{index}"), 0.5).tolist()
+
+    torch.manual_seed(7)
+    expected = dropped(0)
+    state = torch.get_rng_state()
+    torch.manual_seed(7)
+    torch.rand(5)
+    dropped(1)
+    assert dropped(0) == expected
+    torch.manual_seed(7)
+    assert torch.equal(torch.get_rng_state(), state), "what a device draws changes nothing on the CPU"
+    torch.cuda.manual_seed(8)
+    assert torch.initial_seed() == 7 and torch.cuda.initial_seed() == 8
+    assert torch.equal(torch.get_rng_state(), state)
+    assert (
+        torch.rand(3, device="cuda").tolist()
+        == torch.rand(3, generator=torch.Generator().manual_seed(8)).tolist()
+    )
+
+
+def test_a_checkpoint_drops_again_what_it_has_dropped(accelerator):
+    import msadapter.utils.checkpoint as checkpoints
+
+    x = torch.ones(256, device="cuda", requires_grad=True)
+    for reentrant in (False, True):
+        y = checkpoints.checkpoint(
+            lambda v: torch.nn.functional.dropout(v, 0.5) * v, x, use_reentrant=reentrant
+        )
+        torch.rand(3), torch.rand(3, device="cuda")
+        (grad,) = torch.autograd.grad(y.sum(), x) if not reentrant else (None,)
+        if reentrant:
+            y.sum().backward()
+            grad = x.grad
+        assert torch.equal(grad, 2 * y)
+
+
 def test_streams_and_events(accelerator):
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
@@ -76,9 +116,6 @@ def test_random_state_of_a_device(accelerator):
     drawn = torch.rand(3, device="cuda")
     torch.cuda.set_rng_state(state)
     assert torch.equal(torch.rand(3, device="cuda"), drawn)
-    # The accelerator is the CPU here, so both names draw the numbers of PyTorch's CPU generator.
-    torch.cuda.set_rng_state(state)
-    assert torch.equal(torch.rand(3), drawn.cpu())
     torch.cuda.manual_seed(5)
     assert torch.cuda.initial_seed() == 5
 
