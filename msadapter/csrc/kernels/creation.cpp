@@ -132,6 +132,7 @@ MSA_KERNEL(Arange) {  // start, end, step, dtype?
     n = std::ceil((b - a) / d);
   check(n >= 0 && n < 9.2e18, "invalid size, possible overflow?");
   const Tensor o = c.out(0, dtype, Dims{static_cast<int64_t>(n)});
+  if (shape_only()) return;
   MSA_SWITCH_(dtype, "arange_cpu",
               MSA_CASES_INT_(arange_values<T>(o, start, step)) MSA_CASES_UINT_(arange_values<T>(o, start, step))
                   MSA_CASES_FLOAT_(arange_values<T>(o, start, step)));
@@ -140,6 +141,7 @@ MSA_KERNEL(Arange) {  // start, end, step, dtype?
 MSA_KERNEL(LinSpaceExt) {  // start, end, steps, dtype?
   check(c.integer(2) >= 0, "number of steps must be non-negative");
   const Tensor o = c.out(0, dtype_or(c, 3, DType::F32), Dims{c.integer(2)});
+  if (shape_only()) return;
   if (o.numel == 1) return fill(o, c.scalar(0));
   MSA_SWITCH_NUMBER(o.dtype, "linspace_cpu", linspace_values<T>(o, c.scalar(0), c.scalar(1)));
 }
@@ -147,6 +149,7 @@ MSA_KERNEL(LinSpaceExt) {  // start, end, steps, dtype?
 MSA_KERNEL(LogSpaceExt) {  // start, end, steps, base, dtype?
   check(c.integer(2) >= 0, "number of steps must be non-negative");
   const Tensor o = c.out(0, dtype_or(c, 4, DType::F32), Dims{c.integer(2)});
+  if (shape_only()) return;
   MSA_SWITCH_NUMBER(o.dtype, "logspace_cpu", logspace_values<T>(o, c.scalar(0), c.scalar(1), c.number(3)));
 }
 

@@ -230,7 +230,7 @@ void strided(const Job &job, const Tensor *const *t, int64_t grain) {
 void run_blocks(int count, int nout, const Tensor *const *t, const DType *compute, Block f, const void *context,
                 int64_t grain) {
   const int64_t n = t[0]->numel;
-  if (n == 0) return;
+  if (n == 0 || shape_only()) return;
   Job job;
   job.count = count;
   job.nout = nout;
