@@ -72,13 +72,12 @@ def _convert(document: Document, keys: Convert, kind: str, source: Path, work: P
             raise document.error("convert.to", "the source is an adapter already")
         base = adapter.base_of(source, keys.like)
         return adapter.merge(source, base, work / "result", keys.forward)
+    if kind == keys.to == "huggingface":
+        raise document.error("convert.to", f"{source} is a model of this format already")
     if kind == keys.to:
-        other = (
-            ": for other parallel sizes train with save.format: torch_dist, which every layout loads, or convert to huggingface"
-            if kind == "megatron"
-            else ""
-        )
-        raise document.error("convert.to", f"{source} is a model of this format already{other}")
+        from . import resharding
+
+        return resharding.reshard(document, source, work)
     from . import export, upstream
 
     if keys.to == "adapter":

@@ -7,7 +7,6 @@ transformers and through Megatron's on as many ranks as the checkpoint has parts
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,12 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from ..config.training import About
-from ..convert import steps
 from ..errors import UserError
 from ..recovery import apart
 from ..training import megatron
 from ..training.folder import LATEST
-from ..training.lines import last_errors
 from ..upstream import trees as upstream_trees
 from ..upstream.trees import LLM
 from . import (
@@ -37,7 +34,7 @@ from . import (
     weights,
 )
 from .tools import tool_for
-from .work import ProofError, copy_beside
+from .work import ProofError, copy_beside, run_program
 
 if TYPE_CHECKING:
     from ..config import Document
@@ -243,18 +240,9 @@ class Job:
     def run(
         self, words: Sequence[object], processes: int, what: str, variables: Mapping[str, str] | None = None
     ) -> str:
-        """Runs one of upstream's programs.
-
-        Raises:
-            UserError: it failed. The message has its last lines.
-        """
-        log = self.work / "log.txt"
+        """Runs one of upstream's programs. ProofError if it failed, with its last lines."""
         environment = variables or self.trees.environment(self.settings.run.device, processes)
-        try:
-            return steps.run([str(word) for word in words], log, None, {**os.environ, **environment})
-        except steps.ChildError as error:
-            last = "\n".join("    " + line for line in last_errors(error.output.splitlines()))
-            raise ProofError(f"{what} ended with exit code {error.code}\n{last}") from None
+        return run_program(self.work, words, what, environment)
 
 
 def to_megatron(document: Document, keys: Convert, source: Path, work: Path) -> dict[str, Any]:

@@ -6,13 +6,15 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ..config import Document
+from ..convert import steps
 from ..convert.steps import file_sha256, write_atomically
+from ..training.lines import last_errors
 
 MANIFEST = "manifest.json"
 # What belongs to a model's folder beside the weights.
@@ -50,6 +52,21 @@ def folder_for(document: Document, output: Path, needed: int) -> Iterator[Path]:
         (work / "result").rename(output)  # fails if something of this name exists by now
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def run_program(work: Path, words: Sequence[object], what: str, variables: Mapping[str, str]) -> str:
+    """Runs a program of upstream, or one in its environment, and returns what it has printed.
+
+    variables: what its environment has beside ours. What it printed is also in log.txt of the folder of work.
+
+    Raises:
+        ProofError: it failed. The message begins with `what` and has its last lines.
+    """
+    try:
+        return steps.run([str(word) for word in words], work / "log.txt", None, {**os.environ, **variables})
+    except steps.ChildError as error:
+        last = "\n".join("    " + line for line in last_errors(error.output.splitlines()))
+        raise ProofError(f"{what} ended with exit code {error.code}\n{last}") from None
 
 
 def copy_beside(like: Path, folder: Path) -> None:

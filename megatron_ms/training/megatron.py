@@ -44,6 +44,8 @@ _HERE: Mapping[str, Any] = {
 }
 _TUNED = ("sft", "lora")
 _SCHEDULES = {"new": "override_opt_param_scheduler", "old": "use_checkpoint_opt_param_scheduler"}
+_WITHOUT_STATES = ("finetune", "no_load_optim", "no_load_rng")
+_WITH_STATES = ("use_checkpoint_opt_param_scheduler", "exit_on_missing_checkpoint")
 Entry = tuple[str, str, Any]  # our key, upstream's flag, value
 _MOCK = 4096
 _FIXED = "convert"  # the key of flags that loading a checkpoint sets, whatever a file says
@@ -161,12 +163,13 @@ def loading_command(
     program: Sequence[object],
     checkpoint: Path,
     entries: Sequence[Entry] = (),
+    states: bool = False,
 ) -> Command:
     """The command that starts a program with upstream's flags on the ranks of a layout, and loads a checkpoint's weights.
 
-    program: its words before the flags. entries: further flags. The model drops nothing out, whatever the file says for
-    a training: MindSpeed-LLM's flash attention passes its dropout to the operator in the mode `eval` too. Its rows are one
-    text each, so the positions of several texts in a row are not asked for.
+    program: its words before the flags. entries: further flags. states: optimizer, schedule and random state are loaded too.
+    The model drops nothing out, whatever the file says for a training: MindSpeed-LLM's flash attention passes its dropout to the
+    operator in the mode `eval` too. Its rows are one text each, so the positions of several texts in a row are not asked for.
     """
     check_trees(settings, trees)
     flags = upstream_flags.read(trees, "pretrain_gpt.py")
@@ -177,7 +180,7 @@ def loading_command(
         *_declared(settings),
         *_model(settings, trees),
         (_FIXED, "load", str(checkpoint)),
-        *((_FIXED, flag, True) for flag in ("finetune", "no_load_optim", "no_load_rng")),
+        *((_FIXED, flag, True) for flag in (_WITH_STATES if states else _WITHOUT_STATES)),
         (_FIXED, "tokenizer_type", "NullTokenizer"),
         ("model.vocab_size", "vocab_size", (settings.model.vocab_size or 1) - 1),  # and a token for the end
         ("train.iterations", "train_iters", 1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -42,6 +43,17 @@ def test_numbers_are_upstreams_and_those_of_the_ranks(suite) -> None:
         (number, pytest.approx(record["loss"])) for number, record in sorted(run.records.items())
     ]
     assert (run.folder / "report.html").is_file() and run.told("done")
+
+
+def test_a_step_is_profiled(suite) -> None:
+    """Upstream's own flags write the trace of one step, and the toolkit prints a table of it."""
+    run = suite.toy.run("train.iterations=3", "profile.steps=[2,3]", name="profiled")
+    assert run.code == 0, run.output[-3000:]
+    (trace,) = (run.folder / "tensorboard").glob("*.pt.trace.json")
+    names = {event["name"] for event in json.loads(trace.read_text())["traceEvents"]}
+    assert {"aten::matmul", "ProfilerStep#2"} <= names and "ProfilerStep#3" not in names
+    table = run.output[run.output.index(str(trace)) :]
+    assert "own ms" in table and "aten::matmul" in table
 
 
 @pytest.mark.parametrize(

@@ -88,10 +88,7 @@ def test_what_does_not_fit_is_named(place, capsys) -> None:
     (place / "old" / LATEST).write_text("4")
     for words, said in (
         ([], "model.num_layers: is 24, but "),
-        (
-            [*toy, "convert.source=old"],
-            "of this format already: for other parallel sizes train with save.format: torch_dist",
-        ),
+        ([*toy, "convert.source=old"], "names the iteration '4', which is not there"),
         ([*toy, "model.hidden_size=128"], "model.hidden_size: is 128, but "),
         (
             [*toy, "parallel.tensor=2", "model.vocab_size=255", "convert.source=odd"],
