@@ -31,7 +31,12 @@ from .collective import (
     npu_mm_all_reduce_base,
     npu_mm_reduce_scatter_base,
 )
-from .grouped import npu_grouped_matmul, npu_groupmatmul_add_fp32, npu_matmul_add_fp32
+from .grouped import (
+    npu_grouped_matmul,
+    npu_grouped_matmul_add_,
+    npu_groupmatmul_add_fp32,
+    npu_matmul_add_fp32,
+)
 from .hans import npu_hans_decode, npu_hans_encode
 from .optimizer import npu_apply_adam_w, npu_apply_fused_adamw_v2, npu_apply_fused_ema_adamw
 from .routing import (
@@ -59,6 +64,7 @@ __all__ = [
     "npu_moe_distribute_dispatch",
     "npu_moe_distribute_dispatch_v2",
     "npu_grouped_matmul",
+    "npu_grouped_matmul_add_",
     "npu_incre_flash_attention",
     "npu_prompt_flash_attention",
     "npu_groupmatmul_add_fp32",

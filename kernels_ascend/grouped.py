@@ -290,15 +290,41 @@ def npu_matmul_add_fp32(total_input, grad_output, grad) -> None:
     matmul_add(grad_output, total_input, grad)
 
 
+def _add_of_groups(grad, x, dy, group_list, kind: int) -> None:
+    """Adds x_e^T @ dy_e to grad[e] in place for each group e, computed in grad's dtype."""
+    with msadapter.no_grad():
+        wide, dy = x.to(grad.dtype), dy.to(grad.dtype)
+        parts = [t.matmul(wide[a:b].t(), dy[a:b]) for a, b in bounds(group_list, kind, len(x))]
+        _accumulate(grad, t.stack(parts))
+
+
 def npu_groupmatmul_add_fp32(x, dy, group_list, grad) -> None:
     """Adds x_e^T @ dy_e to grad[e] in place for each group e.
 
     x is (rows, M), dy is (rows, N), group_list has the ends of the groups, grad has E * M * N elements.
     """
-    with msadapter.no_grad():
-        wide, dy = x.to(grad.dtype), dy.to(grad.dtype)
-        parts = [t.matmul(wide[a:b].t(), dy[a:b]) for a, b in bounds(group_list, ENDS, len(x))]
-        _accumulate(grad, t.stack(parts))
+    _add_of_groups(grad, x, dy, group_list, ENDS)
+
+
+def npu_grouped_matmul_add_(
+    self, x, weight, group_list, *, transpose_x=True, transpose_weight=False, group_type=2, group_list_type=0
+):
+    """Adds x_e^T @ weight_e to self[e] in place for each group e of rows, and returns self.
+
+    x is (rows, M), weight is (rows, N), self has E * M * N elements, such as (E, M, N), and usually is float32. group_list has the
+    ends of the groups (group_list_type 0) or their sizes (1).
+
+    Raises:
+        RuntimeError: a group_list that does not divide the rows, or another value of transpose_x, transpose_weight or group_type
+            than the default, which the device's operator does not accept either.
+    """
+    if not transpose_x or transpose_weight or group_type != INNER:
+        raise RuntimeError(
+            "npu_grouped_matmul_add_: transpose_x must be True, transpose_weight False and group_type 2, but got "
+            f"{transpose_x}, {transpose_weight} and {group_type}"
+        )
+    _add_of_groups(self, x, weight, group_list, group_list_type or ENDS)
+    return self
 
 
 def gmm(x, weight, bias, group_list, group_type, group_list_type) -> list:

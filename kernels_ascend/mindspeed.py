@@ -263,6 +263,7 @@ IN_PLACE = {
     "npu_apply_adam_w",
     "npu_apply_fused_adamw_v2",
     "npu_apply_fused_ema_adamw",
+    "npu_grouped_matmul_add_",
     "npu_groupmatmul_add_fp32",
     "npu_hans_decode",
     "npu_hans_encode",

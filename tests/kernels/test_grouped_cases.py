@@ -161,6 +161,10 @@ def test_products_added_to_gradients_drawn(data, counts, rest, dtype):
     ends = np.cumsum([0, *counts])
     parts = [numbers(x)[i:j].T @ numbers(dy)[i:j] for i, j in zip(ends, ends[1:], strict=False)]
     near(main, (before + np.stack(parts)).reshape(shape), into, 16)
+    kind = data.draw(st.integers(0, 1))
+    listed = torch.tensor(counts if kind else np.cumsum(counts))
+    assert torch_npu.npu_grouped_matmul_add_(main, x, dy, listed, group_list_type=kind) is main
+    near(main, (before + 2 * np.stack(parts)).reshape(shape), into, 32)
     assert x.grad is None and main.grad_fn is None
 
 

@@ -253,6 +253,18 @@ def test_products_added_to_a_gradient():
     np.testing.assert_allclose(main.numpy().reshape(2, 3, 4), want, atol=0.1)
 
 
+@pytest.mark.parametrize("wrong", [{"transpose_x": False}, {"transpose_weight": True}, {"group_type": 0}])
+def test_what_the_device_does_not_add_is_refused(wrong):
+    main = torch.zeros(1, 3, 4)
+    with pytest.raises(
+        RuntimeError, match="transpose_x must be True, transpose_weight False and group_type 2"
+    ):
+        torch_npu.npu_grouped_matmul_add_(
+            main, torch.ones(5, 3), torch.ones(5, 4), torch.tensor([5]), **wrong
+        )
+    assert not main.any()
+
+
 @pytest.mark.parametrize("kind", [0, 1])
 def test_gmm_and_its_backward(kind):
     x, w, g = random(1, 6, 3), random(2, 2, 3, 4), random(3, 6, 4)

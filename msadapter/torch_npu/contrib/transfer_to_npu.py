@@ -1,4 +1,4 @@
-"""Importing this module renames "cuda" to "npu" and "nccl" to "hccl" in the program.
+"""Importing this module renames "cuda" to "npu" and "nccl" to "hccl" in the program, and `Tensor.is_cuda` is `Tensor.is_npu`.
 
 Both names mean the same accelerator here anyway. Only the names that programs compare and print change.
 """
@@ -11,6 +11,7 @@ import os
 from ... import distributed, npu
 from ..._host import accelerator as _accelerator
 from ..._values.device import device as _device
+from ...tensor import Tensor as _Tensor
 
 
 def _rename_devices() -> None:
@@ -45,5 +46,6 @@ if _accelerator.kind() == "cuda":
     os.environ["MSADAPTER_DEVICE"] = "npu"
 _rename_devices()
 _rename_backends()
+_Tensor.is_cuda = _Tensor.is_npu
 
 __all__ = ["npu"]
