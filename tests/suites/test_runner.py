@@ -91,7 +91,7 @@ def test_results_of_pytorchs_tests_are_read_with_their_reasons(tmp_path, monkeyp
     row = pytorch.read(tmp_path)["families"]["test_torch"]
     assert (row["tests"], row["wanted"], row["passed"]) == (4, 3, 1)
     assert row["failed"] == {
-        "T.test_b": "operators, storages and training of quantised tensors, and those of 2 and 4 bits, are missing",
+        "T.test_b": "operators and storages of quantised tensors, and those of 2 and 4 bits, are missing",
         "T.test_d": "not collected",
     }
     assert row["left out"] == {"tests reference counts of PyTorch's C++ objects": 1}
