@@ -11,6 +11,7 @@ _compile _custom_ops _vmap_internals monitor _functorch _functorch.apis _functor
 _functorch.eager_transforms _functorch.functional_call _logging _logging._internal _library _library.custom_ops _subclasses
 _subclasses.fake_tensor _subclasses.functional_tensor _utils accelerator amp amp.autocast_mode
 ao ao.nn ao.nn.quantized ao.nn.quantized.dynamic ao.nn.quantized.dynamic.modules
+ao.nn.qat ao.nn.qat.modules ao.nn.qat.modules.linear ao.quantization.fake_quantize ao.quantization.observer ao.quantization.qconfig
 ao.nn.quantized.dynamic.modules.linear ao.quantization ao.quantization.quantize ao.quantization.stubs quantization
 amp.grad_scaler autograd autograd.anomaly_mode autograd.forward_ad autograd.function autograd.functional
 autograd.grad_mode autograd.gradcheck autograd.graph autograd.profiler autograd.variable backends
@@ -48,7 +49,8 @@ nn.utils.clip_grad nn.utils.convert_parameters nn.utils.fusion nn.utils.init nn.
 nn.utils.parametrizations nn.utils.parametrize nn.utils.rnn nn.utils.spectral_norm nn.utils.stateless
 nn.utils.weight_norm ops optim optim._adafactor optim.adadelta optim.adagrad optim.adam optim.adamax
 optim.adamw optim.asgd optim.lbfgs optim.lr_scheduler optim.nadam optim.optimizer optim.radam optim.rmsprop
-optim.rprop optim.sgd optim.sparse_adam optim.swa_utils overrides profiler profiler.profiler quasirandom random
+optim.rprop optim.sgd optim.sparse_adam optim.swa_utils overrides
+profiler profiler.profiler quasirandom random
 return_types serialization signal signal.windows sparse special storage testing testing._comparison
 testing._creation testing._internal types utils utils._mode_utils utils._python_dispatch utils._pytree
 utils.backcompat utils.checkpoint utils.collect_env utils.data utils.data._utils utils.data._utils.collate
@@ -82,6 +84,9 @@ ELSEWHERE = {
     "nn.parallel.replicate": "nn.parallel._devices",
     "nn.parallel.scatter_gather": "nn.parallel._devices",
     "optim._muon": "optim.muon",
+    "quantization.fake_quantize": "ao.quantization.fake_quantize",
+    "quantization.observer": "ao.quantization.observer",
+    "quantization.qconfig": "ao.quantization.qconfig",
     "quantization.quantize": "ao.quantization.quantize",
     "quantization.stubs": "ao.quantization.stubs",
     "signal.windows.windows": "signal.windows",

@@ -58,6 +58,7 @@ FAMILIES = (
     "nn_dropout",
     "nn_softmax",
     "private_forms",
+    "quantizing",
     "nn_normalize",
     "nn_loss_pairs",
     "nn_loss_margins",

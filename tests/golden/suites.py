@@ -85,6 +85,7 @@ SUITES = {
     "programs": _suite("golden.programs", packed=True),
     "programs_digests": _suite("golden.make_programs_digests", packed=True),
     "quantized": _suite("quantized.quantized_cases", packed=True),
+    "quantized_training": _suite("quantized.training_cases"),
     "random": _suite("golden.random_cases", seed=1234),
     "samples": _suite("golden.make_samples", seed=20, packed=True),
     "saved": _suite("golden.make_saved", seed=20),

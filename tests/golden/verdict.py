@@ -80,7 +80,7 @@ RULES: list[tuple[str, str, Rule]] = [
     ("masked", ".*", Rule(SINGLE)),
     # Initial values depend on the generator only.
     ("nn_cases", "init .*", _plain(1e-6)),
-    ("nested", ".*", Rule(SINGLE, strides=False)),
+    ("nested|quantized_training", ".*", Rule(SINGLE, strides=False)),
     ("nn_scenarios", ".*", _plain(1e-4, floor=0.2)),  # rounded to five digits
     ("optim", "optimizer lbfgs.*", _plain(2e-4)),  # a search along a line: gradients differ in the last bit
     ("optim", "optimizer .*", _plain(1e-5)),

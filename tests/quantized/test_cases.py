@@ -9,6 +9,7 @@ from tests.golden.suites import cases
 from tests.golden.verdict import check
 
 CASES = cases("quantized")
+TRAINING = cases("quantized_training")
 
 
 @pytest.fixture(autouse=True)
@@ -19,6 +20,24 @@ def _names(torch_by_name):
 @pytest.mark.parametrize("name", CASES)
 def test_case(name):
     check("quantized", name, CASES[name], torch)
+
+
+@pytest.mark.parametrize("name", TRAINING)
+def test_training_case(name):
+    check("quantized_training", name, TRAINING[name], torch)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda q: q.HistogramObserver(),
+        lambda q: q.MinMaxObserver(dtype=torch.quint4x2),
+        lambda q: q.get_default_qconfig().activation(),
+    ],
+)
+def test_an_observer_that_is_not_supported_says_so(call):
+    with pytest.raises(NotImplementedError, match=r"docs/coverage\.md"):
+        call(torch.ao.quantization)
 
 
 def test_what_is_not_supported_says_so():

@@ -1,5 +1,5 @@
-"""torch.ao.nn: quantised modules."""
+"""torch.ao.nn: quantised modules, and modules for a training for quantisation."""
 
-from . import quantized
+from . import qat, quantized
 
-__all__ = ["quantized"]
+__all__ = ["qat", "quantized"]

@@ -1,5 +1,6 @@
 # Written by python -m tests.stubs.make_stubs; do not edit.
 import builtins as _builtins
 from torch._stub_types import *
+from torch.ao.nn import qat as qat
 from torch.ao.nn import quantized as quantized
 

@@ -1,0 +1,13 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+from torch.nn.modules.linear import Linear as _base_Linear
+
+class Linear(_base_Linear):
+    qconfig: _Any
+    weight_fake_quant: _Any
+    def __init__(self, in_features, out_features, bias=..., qconfig=..., device=..., dtype=...) -> None: ...
+    def forward(self, input) -> _Any: ...
+    @classmethod
+    def from_float(cls, mod, use_precomputed_fake_quant=...) -> _Any: ...
+    def to_float(self) -> _Any: ...
