@@ -49,8 +49,9 @@ nn.utils.clip_grad nn.utils.convert_parameters nn.utils.fusion nn.utils.init nn.
 nn.utils.parametrizations nn.utils.parametrize nn.utils.rnn nn.utils.spectral_norm nn.utils.stateless
 nn.utils.weight_norm ops optim optim._adafactor optim.adadelta optim.adagrad optim.adam optim.adamax
 optim.adamw optim.asgd optim.lbfgs optim.lr_scheduler optim.nadam optim.optimizer optim.radam optim.rmsprop
-optim.rprop optim.sgd optim.sparse_adam optim.swa_utils overrides
-profiler profiler.profiler quasirandom random
+optim.rprop optim.sgd optim.sparse_adam optim.swa_utils overrides package package.file_structure_representation
+package._mangling package.analyze package.analyze.is_from_package package.glob_group package.importer
+package.package_exporter package.package_importer profiler profiler.profiler quasirandom random
 return_types serialization signal signal.windows sparse special storage testing testing._comparison
 testing._creation testing._internal types utils utils._mode_utils utils._python_dispatch utils._pytree
 utils.backcompat utils.checkpoint utils.collect_env utils.data utils.data._utils utils.data._utils.collate

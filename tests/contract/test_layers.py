@@ -195,6 +195,9 @@ BY_NAME = {
     "fx.graph_module": "what the source of a graph imports",
     "nn.modules.attention": "a function of the finished namespace, which a program may have replaced",
     "overrides": "the finished namespace, whose functions it lists",
+    "package.importer": "what a pickle or the code of an archive needs",
+    "package.package_exporter": "what a pickle or the code of an archive needs",
+    "package.package_importer": "what an archive names as external",
     "torch_npu.dynamo": "modules of torchair, which it makes",
 }
 

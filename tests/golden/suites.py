@@ -79,6 +79,7 @@ SUITES = {
     "optim_forms": _suite("optim.form_cases", packed=True),
     "out_forms": _suite("golden.make_out_forms"),
     "out_rules": _suite("golden.out_rules"),
+    "package": _suite("package.package_cases"),
     "pickle_names": _suite("golden.make_pickle_names", packed=True),
     "pipelining": _suite("distributed.pipelining_cases"),
     "pipelining_orders": _suite("distributed.pipelining_orders"),

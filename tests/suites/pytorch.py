@@ -34,7 +34,10 @@ REASONS = (  # pattern in a failing test's name and error: why it fails, in plac
         "operators and storages of quantised tensors, and those of 2 and 4 bits, are missing",
     ),
     (r"_test_autograd_multiple_dispatch", "an operator that PyTorch has for its tests alone is missing"),
-    (r"per_dispatch_key_input_saving", "the sum of a nested tensor does not save its input, which may be changed"),
+    (
+        r"per_dispatch_key_input_saving",
+        "the sum of a nested tensor does not save its input, which may be changed",
+    ),
     (r"fn_input_metadata", "the node of a nested tensor is that of its values, and describes them"),
     (
         r"_neg_view|conj_imag_view|conj_neg_view|check_conj|conj_bit|neg_bit",

@@ -49,6 +49,7 @@ from torch import onnx as onnx
 from torch import ops as ops
 from torch import optim as optim
 from torch import overrides as overrides
+from torch import package as package
 from torch import profiler as profiler
 from torch import quantization as quantization
 from torch import quasirandom as quasirandom

@@ -1,0 +1,6 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+
+def is_from_package(obj) -> _bool: ...
+def is_mangled(name: _str) -> _bool: ...
