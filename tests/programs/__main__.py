@@ -1,34 +1,29 @@
-"""Runs ordinary programs with PyTorch and with msadapter, and writes what came out.
+"""Runs ordinary programs with PyTorch and with msadapter, and writes what came out to docs/programs.json and docs/programs.md.
 
-    python -m tests.programs --torch-python PYTHON --sources FOLDER [--packages FOLDER] [--only TEXT ...] [--resume FILE]
-                             [--table docs/programs.md] [--least SHARE]
+    python -m tests.programs --torch-python PYTHON --sources FOLDER [--packages FOLDER] [--only TEXT ...] [--pairs NUMBER]
+                             [--speed-alone] [--least SHARE]
 
-FOLDER of --sources holds clones of github.com/pytorch/examples, karpathy/nanoGPT, karpathy/minGPT, johnma2006/mamba-minimal and
-facebookresearch/segment-anything. --packages is a folder that `pip install --no-deps --target FOLDER` filled, for both
-interpreters.
-Nothing is downloaded. The exit code is 0 if at least the share --least of the programs that PyTorch runs here is equal.
+FOLDER of --sources holds clones of github.com/pytorch/examples, karpathy/nanoGPT, karpathy/minGPT, karpathy/llm.c,
+karpathy/nanochat, KellerJordan/modded-nanogpt, johnma2006/mamba-minimal and facebookresearch/segment-anything. --packages is a
+folder that `pip install --no-deps --target FOLDER` filled, for both interpreters. Nothing is downloaded. Rows of programs that are
+not run stay as they are. The exit code is 0 if at least the share --least of the programs that PyTorch runs here is equal.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import datetime
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 from . import report
 from .catalogue import PROGRAMS
-from .run import VARIANTS, Side, difference, missing, run
+from .run import VARIANTS, Side, difference, missing, ratios, run
 
 
 def _judge(program, ours, theirs) -> dict:
-    row = {
-        "name": program.name,
-        "seconds": ours.seconds,
-        "torch_seconds": theirs.seconds,
-        "numbers": len(theirs.numbers),
-    }
+    row = {"name": program.name, "numbers": len(theirs.numbers), "date": datetime.date.today().isoformat()}
     if theirs.error:
         return row | {"verdict": "not in PyTorch", "note": theirs.error}
     if ours.error:
@@ -93,58 +88,67 @@ def _with_verdict(row: dict) -> dict:
     return row | {"verdict": worst, "note": note} | ({"difference": max(gaps)} if gaps else {})
 
 
-def main() -> int:
+def _row(program, sides: tuple[Side, Side], sources: Path) -> dict:
+    """Run a program on both sides and return its row."""
+    lacking = next((text for side in sides if (text := missing(program, sources, side))), "")
+    if lacking:
+        return {"name": program.name, "verdict": "not run", "note": lacking}
+    theirs, ours = (run(program, side, sources) for side in reversed(sides))
+    row = _judge(program, ours, theirs)
+    unequal = [one for one in row.get("parts", [row]) if one["verdict"] == "differs"]
+    if any("difference" in one for one in unequal):
+        row = _with_noise(program, row, theirs, sides[1], sources)
+    return _with_verdict(row)
+
+
+def _with_speed(program, row: dict, sides: tuple[Side, Side], sources: Path, pairs: int) -> dict:
+    """Return the row with the ratios of some pairs of runs, if it is a good one and the machine is quiet."""
+    if row["verdict"] not in report.GOOD or not pairs:
+        return row
+    found = ratios(program, sides[1], sides[0], sources, pairs)
+    if not found:
+        print(f"{program.name}: the machine is busy, so no speed is measured", flush=True)
+    return row | ({"ratios": found} if found else {})
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.programs", description=__doc__.partition("\n")[0])
-    parser.add_argument("--torch-python", required=True, metavar="PYTHON", help="a Python with PyTorch 2.13")
-    parser.add_argument(
-        "--sources", required=True, type=Path, metavar="FOLDER", help="the folder with the clones"
+    add = parser.add_argument
+    add("--torch-python", required=True, metavar="PYTHON", help="a Python with PyTorch 2.13")
+    add("--sources", required=True, type=Path, metavar="FOLDER", help="the folder with the clones")
+    add("--packages", default="", metavar="FOLDER", help="a folder of packages for both interpreters")
+    add("--only", nargs="+", default=[], metavar="TEXT", help="programs whose name contains one of these")
+    add("--pairs", type=int, default=3, metavar="NUMBER", help="of runs for the speed; 0 measures none")
+    add(
+        "--speed-alone", action="store_true", help="keep the results, and measure the speeds that are missing"
     )
-    parser.add_argument(
-        "--packages", default="", metavar="FOLDER", help="a folder of packages for both interpreters"
-    )
-    parser.add_argument(
-        "--only", nargs="+", default=[], metavar="TEXT", help="programs whose name contains one of these"
-    )
-    parser.add_argument(
-        "--resume", type=Path, metavar="FILE", help="rows are kept in this JSON file and not run again"
-    )
-    parser.add_argument("--table", type=Path, metavar="FILE", help="write the page here")
-    parser.add_argument(
-        "--without-speed", action="store_true", help="leave the times out: the machine is shared"
-    )
-    parser.add_argument(
-        "--least", type=float, default=1.0, metavar="SHARE", help="of the programs that must be equal"
-    )
-    options = parser.parse_args()
-    chosen = [p for p in PROGRAMS if not options.only or any(text in p.name for text in options.only)]
-    if not chosen:
+    add("--least", type=float, default=1.0, metavar="SHARE", help="of the programs that must be equal")
+    options = parser.parse_args(arguments)
+    options.chosen = [p for p in PROGRAMS if not options.only or any(text in p.name for text in options.only)]
+    if not options.chosen:
         parser.error(f"no program has one of {options.only} in its name")
-    rows = {}
-    if options.resume is not None and options.resume.exists():
-        rows = {row["name"]: row for row in json.loads(options.resume.read_text())}
+    return options
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _options(arguments)
     sides = Side(sys.executable, True, options.packages), Side(options.torch_python, False, options.packages)
-    for number, program in enumerate(chosen, 1):
-        if program.name in rows:
-            continue
-        lacking = next((text for side in sides if (text := missing(program, options.sources, side))), "")
-        if lacking:
-            row = {"name": program.name, "verdict": "not run", "note": lacking}
+    rows = {row["name"]: row for row in report.load()}
+    for number, program in enumerate(options.chosen, 1):
+        known = rows.get(program.name)
+        if options.speed_alone:
+            if known is None or known.get("ratios"):
+                continue
+            row = known
         else:
-            theirs, ours = (run(program, side, options.sources) for side in reversed(sides))
-            row = _judge(program, ours, theirs)
-            unequal = [one for one in row.get("parts", [row]) if one["verdict"] == "differs"]
-            if any("difference" in one for one in unequal):
-                row = _with_noise(program, row, theirs, sides[1], options.sources)
-            row = _with_verdict(row)
-        print(f"[{number}/{len(chosen)}] {report.line(row)}", flush=True)
+            row = _row(program, sides, options.sources)
+        row = _with_speed(program, row, sides, options.sources, options.pairs)
+        print(f"[{number}/{len(options.chosen)}] {report.line(row)}", flush=True)
         if row["verdict"] != "not run":
             rows[program.name] = row
-        if options.resume is not None:
-            options.resume.write_text(json.dumps(list(rows.values()), indent=1) + "\n")
-    known = [rows[p.name] for p in chosen if p.name in rows]
-    if options.table is not None:
-        options.table.write_text(report.page(known, not options.without_speed))
-    counted = [row for row in known if row["verdict"] != "not in PyTorch"]
+            report.save([rows[p.name] for p in PROGRAMS if p.name in rows])
+    counted = [rows[p.name] for p in options.chosen if p.name in rows]
+    counted = [row for row in counted if row["verdict"] != "not in PyTorch"]
     equal = sum(row["verdict"] in report.GOOD for row in counted)
     print(f"{equal} of {len(counted)} programs equal")
     return 0 if counted and equal >= options.least * len(counted) else 1

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import shutil
 import subprocess
 import tempfile
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from .catalogue import Program
 
 ROOT = Path(__file__).resolve().parents[2]
 TIME_LIMIT = 900  # seconds for one run of a program
+BUSY = 3.0  # a load of the machine from which on times say nothing
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|nan|inf)(?![\w])")
 
 # What changes the last bits of PyTorch's numbers: a second thread, and the instructions of an older processor.
@@ -66,7 +67,12 @@ class Side:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run gave. `error` is its last line of stderr if it failed, else ""; `parts` are the numbers of each model."""
+    """What a run gave.
+
+    seconds: the CPU time of the program and of the processes that it has started, the start of the interpreter included.
+    error: the last line of stderr if it failed, else "".
+    parts: the numbers of each model.
+    """
 
     numbers: list[float]
     seconds: float
@@ -102,6 +108,28 @@ def difference(ours: list[float], theirs: list[float]) -> float:
     return worst
 
 
+def _cpu_seconds() -> float:
+    """Return the CPU time of all processes that this one has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def ratios(program: Program, theirs: Side, ours: Side, sources: Path, pairs: int) -> list[float]:
+    """Return PyTorch's CPU time divided by ours, of some pairs of runs, which alternate.
+
+    The result is empty if a run fails, or if other programs use the machine: they share its caches and its memory.
+    """
+    found: list[float] = []
+    for _ in range(pairs):
+        if os.getloadavg()[0] >= BUSY:
+            return []
+        first, second = (run(program, side, sources) for side in (theirs, ours))
+        if first.error or second.error:
+            return []
+        found.append(first.seconds / second.seconds)
+    return found
+
+
 def run(program: Program, side: Side, sources: Path) -> Run:
     """Run a program in a fresh copy of its source."""
     with tempfile.TemporaryDirectory() as temporary:
@@ -119,11 +147,10 @@ def run(program: Program, side: Side, sources: Path) -> Run:
             program.prepare(folder)
         environment = side.environment()
         environment["PYTHONPATH"] = os.pathsep.join([str(place), environment["PYTHONPATH"]])
-        output = ""
-        started = time.perf_counter()
+        output, started = "", _cpu_seconds()
         for step in (*program.before, ""):
             arguments = () if step else program.arguments
-            started = time.perf_counter()
+            started = _cpu_seconds()
             try:
                 done = subprocess.run(side.command(program, step or script, arguments), cwd=folder, env=environment, text=True,
                                       capture_output=True, timeout=TIME_LIMIT)  # fmt: skip
@@ -142,7 +169,7 @@ def run(program: Program, side: Side, sources: Path) -> Run:
                 )
                 return Run([], 0.0, error or (lines[-1] if lines else f"exit code {done.returncode}"))
             output = done.stdout
-        seconds = time.perf_counter() - started
+        seconds = _cpu_seconds() - started
     parts = parts_in(output, program.lines, program.without) if program.models else {}
     return Run(numbers_in(output, program.lines, program.without), seconds, "", parts)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from tests.programs import __main__ as runner
-from tests.programs import report
+from tests.programs import report, run
 from tests.programs.catalogue import PROGRAMS, Program
 from tests.programs.run import Run, difference, numbers_in, parts_in
 
@@ -45,8 +47,8 @@ def test_the_page_counts_what_pytorch_runs():
         {
             "name": "a",
             "verdict": "equal",
-            "seconds": 2.0,
-            "torch_seconds": 3.0,
+            "ratios": [1.5, 9.0, 0.5],
+            "date": "2026-11-26",
             "numbers": 4,
             "difference": 1e-9,
             "note": "",
@@ -54,24 +56,18 @@ def test_the_page_counts_what_pytorch_runs():
         {
             "name": "b",
             "verdict": "fails",
-            "seconds": 0.0,
-            "torch_seconds": 3.0,
             "numbers": 4,
             "note": "ValueError: x | y",
         },
         {
             "name": "c",
             "verdict": "not in PyTorch",
-            "seconds": 0.0,
-            "torch_seconds": 0.0,
             "numbers": 0,
             "note": "too old",
         },
         {
             "name": "d",
             "verdict": "runs",
-            "seconds": 1.0,
-            "torch_seconds": 1.0,
             "numbers": 0,
             "note": "prints no numbers",
         },
@@ -80,9 +76,8 @@ def test_the_page_counts_what_pytorch_runs():
     # a program that prints no numbers has none that could be equal
     assert "1 of 2 programs" in page and "1 more print none" in page
     assert "more print none" not in report.page(rows[:3])
-    assert "| a | equal | 4 | 1.0e-09 | 1.50 |  |" in page
-    assert "| b | fails | 4 |  |  | ValueError: x \\| y |" in page
-    assert "| a | equal | 4 | 1.0e-09 |  |" in report.page(rows, speed=False)
+    assert "| a | equal | 4 | 1.0e-09 | 1.50 | 2026-11-26 |  |" in page  # the median of the pairs
+    assert "| b | fails | 4 |  |  |  | ValueError: x \\| y |" in page
 
 
 def test_models_are_judged_one_by_one():
@@ -100,7 +95,7 @@ def test_models_are_judged_one_by_one():
     page = report.page([judged])
     assert (
         "0 of 1 programs" in page
-        and "| zoo: b | rounding | 1 | 2.0e-02 |  | PyTorch itself differs by 6.0e-02 |" in page
+        and "| zoo: b | rounding | 1 | 2.0e-02 |  |  | PyTorch itself differs by 6.0e-02 |" in page
     )
 
 
@@ -122,6 +117,58 @@ def test_a_program_that_cannot_run_here_says_why():
     program = Program("old", "", "", remark="It needs NumPy 2.")
     row = runner._judge(program, Run([], 0.0, "ValueError: no"), Run([1.0], 1.0, ""))
     assert row["verdict"] == "fails" and row["note"] == "ValueError: no It needs NumPy 2."
+
+
+def _timed(monkeypatch, load: float, times: list[float]) -> tuple[list[float], list[str]]:
+    """Return the ratios of two pairs of runs that take these times, and the order of the runs."""
+    order: list[str] = []
+
+    def one(program, side, sources):
+        order.append(side.python)
+        return Run([], times[len(order) - 1], "")
+
+    monkeypatch.setattr(run, "run", one)
+    monkeypatch.setattr(run.os, "getloadavg", lambda: (load, 9.0, 9.0))
+    sides = run.Side("theirs", False), run.Side("ours", True)
+    return run.ratios(Program("p", "", ""), *sides, None, 2), order
+
+
+def test_both_sides_are_timed_in_turn(monkeypatch):
+    found, order = _timed(monkeypatch, 0.5, [3.0, 2.0, 4.0, 1.0])
+    assert (found, order) == ([1.5, 4.0], ["theirs", "ours", "theirs", "ours"])
+
+
+def test_a_busy_machine_measures_nothing(monkeypatch):
+    assert _timed(monkeypatch, run.BUSY, [1.0] * 4) == ([], [])
+
+
+def test_the_time_is_that_of_the_last_script_alone(tmp_path, monkeypatch):
+    """The clock is read when a script starts, and when the last one has ended."""
+    clock = iter([1.0, 2.0, 5.0, 9.0])
+    monkeypatch.setattr(run, "_cpu_seconds", lambda: next(clock))
+    script = tmp_path / "one.py"
+    script.write_text("print('loss 1.0')\n")
+    program = Program("p", "", str(script), before=(str(script),))
+    found = run.run(program, run.Side(sys.executable, False), tmp_path)
+    assert found.numbers == [1.0] and found.seconds == 4.0
+
+
+def test_the_page_is_written_from_the_results():
+    assert report.PAGE.read_text() == report.page(report.load())
+
+
+def test_rows_that_are_not_run_stay(monkeypatch, tmp_path):
+    rows = [
+        {"name": name, "verdict": "equal", "numbers": 1, "note": "", "date": "2026-11-24"}
+        for name in ("timm", "peft")
+    ]
+    saved = []
+    monkeypatch.setattr(report, "load", lambda: rows)
+    monkeypatch.setattr(report, "save", saved.append)
+    monkeypatch.setattr(runner, "_row", lambda program, *_: rows[1] | {"verdict": "differs"})
+    arguments = ["--torch-python", "p", "--sources", str(tmp_path), "--only", "peft", "--pairs", "0"]
+    assert runner.main(arguments) == 1
+    assert [(row["name"], row["verdict"]) for row in saved[-1]] == [("timm", "equal"), ("peft", "differs")]
 
 
 def test_names_are_unique():
