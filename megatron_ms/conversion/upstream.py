@@ -31,6 +31,8 @@ from . import (
     joining_program,
     megatron_program,
     merge_program,
+    padding,
+    padding_program,
     weights,
 )
 from .tools import tool_for
@@ -59,6 +61,8 @@ class Job:
             raise document.error("run.trees", f"the converters are those of {LLM}: bash auto_convert.sh llm")
         checkpoints.check_geometry(self.settings, self.facts, model)
         megatron.check_trees(self.settings, self.trees)
+        self.vocabulary = int(self.facts["vocab_size"])
+        self.rows = padding.size(self.settings, self.vocabulary)
         self.tool = tool_for(self.trees, self.facts, model / "config.json")
 
     @property
@@ -67,7 +71,7 @@ class Job:
 
     def to_megatron(self, source: Path, dtype: str, result: Path) -> None:
         """Runs the converter from a folder of Hugging Face."""
-        view = self.view(source, f"{result.name}-source")
+        view = self.view(source, f"{result.name}-source", self.rows)
         parallel = self.settings.parallel
         words = [
             "--load-model-type",
@@ -93,7 +97,7 @@ class Job:
     def to_huggingface(self, source: Path, dtype: str, result: Path) -> None:
         """Runs the converter from a checkpoint."""
         source = self.understood(source, f"{result.name}-arguments")
-        view = self.view(None, f"{result.name}-like")
+        view = self.view(None, f"{result.name}-like", self.rows)
         words = [
             "--load-model-type",
             "mg",
@@ -115,6 +119,8 @@ class Job:
         for file in sorted([*(made if made.is_dir() else view).glob("model*.safetensors*")]):
             shutil.move(str(file), place / file.name)
         self.untie(place)
+        if self.rows != self.vocabulary:
+            padding.leave_out(place, self.vocabulary)
         if self.form is not None:
             forms.restore(place, result, self.form, self.facts)
 
@@ -143,20 +149,24 @@ class Job:
         program = self.trees.program(self.tool.program)
         self.run([sys.executable, program, *words, *own], 1, program.name)
 
-    def view(self, source: Path | None, name: str) -> Path:
+    def view(self, source: Path | None, name: str, rows: int | None = None) -> Path:
         """A folder with config.json as the transformers of MindSpeed-LLM writes it, and links to the weights.
 
-        If transformers lacks the family's class, the folder has the weights in the form of another one.
+        If transformers lacks the family's class, the folder has the weights in the form of another one. rows: of the vocabulary,
+        where it is padded.
         """
         folder = self.work / name
         folder.mkdir()
-        (folder / "config.json").write_text(json.dumps(_older(self.facts), indent=1), encoding="utf-8")
+        facts = {**_older(self.facts), "vocab_size": rows or self.vocabulary}
+        (folder / "config.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
         if source is not None and self.form is not None:
             forms.write(source, folder, self.form, self.facts)
         elif source is not None:
             index = source / weights.INDEX
             for file in [*weights.files(source), *([index] if index.is_file() else [])]:
                 (folder / file.name).symlink_to(file.absolute())
+        if source is not None and rows not in (None, self.vocabulary):
+            padding.add(folder, rows)
         return folder
 
     def loaded(self, folder: Path) -> Any:
@@ -174,13 +184,13 @@ class Job:
             )
 
     def logits(self, checkpoint: Path) -> Any:
-        """The logits of Megatron's model on its ranks."""
+        """The logits of Megatron's model on its ranks, without those of rows that belong to no token."""
         ids, out = self.work / "ids.json", self.work / "logits.npy"
-        ids.write_text(json.dumps(forward.sample(int(self.facts["vocab_size"]))), encoding="utf-8")
+        ids.write_text(json.dumps(forward.sample(self.vocabulary)), encoding="utf-8")
         program = [megatron_program.__file__, self.trees.programs, ids, out]
         command = megatron.loading_command(self.settings, self.trees, program, checkpoint, self.adapter())
         self.run(command.words, self.settings.run.processes, "the forward pass", command.variables)
-        return numpy.load(out)
+        return numpy.load(out)[:, : self.vocabulary]
 
     def adapter(self) -> list[megatron.Entry]:
         """The flags of LoRA if the checkpoint has its matrices."""
@@ -225,6 +235,16 @@ class Job:
         made, tune = self.work / "merged", self.settings.tune
         words = [checkpoints.latest(checkpoint), made / "iter_0000001", tune.alpha / tune.rank]
         self.run([sys.executable, merge_program.__file__, *words], 1, "merging LoRA")
+        (made / LATEST).write_text("1", encoding="utf-8")
+        return made
+
+    def without_padding(self, checkpoint: Path) -> Path:
+        """The checkpoint, or if its vocabulary is padded, one with zeros in the rows that belong to no token."""
+        if self.rows == self.vocabulary:
+            return checkpoint
+        made = self.work / "unpadded"
+        words = [checkpoints.latest(checkpoint), made / "iter_0000001", self.vocabulary]
+        self.run([sys.executable, padding_program.__file__, *words], 1, "leaving out the padding")
         (made / LATEST).write_text("1", encoding="utf-8")
         return made
 
@@ -284,7 +304,7 @@ def to_huggingface(document: Document, keys: Convert, source: Path, work: Path) 
     like = like_of(document, keys)
     job = Job(document, keys, like, work)
     source = job.plain(source)
-    merged = job.merged(source)
+    merged = job.without_padding(job.merged(source))
     dtype = {"float32": "F32", "bf16": "BF16", "fp16": "F16"}[job.settings.train.precision]
     result = work / "result"
     job.to_huggingface(merged, dtype, result)
@@ -296,7 +316,7 @@ def to_huggingface(document: Document, keys: Convert, source: Path, work: Path) 
     model = job.loaded(result)  # transformers finds each weight, and no other
     _compare_back(job, merged, result, dtype)
     found: dict[str, Any] = {"layout": job.layout, "tensors": len(made), "back": "bit for bit"}
-    if merged != source:
+    if job.adapter():
         found["adapter"] = "merged"
     if keys.forward:
         found["logits"] = forward.compare(

@@ -71,8 +71,8 @@ def _check_checkpoint(settings: Settings, checkpoint: Path, of_llm: bool) -> Non
     """Raises UserError for the first part of the model that the checkpoint has otherwise."""
     flags = estimate.flags_of(settings)
     model = geometry.of(settings.model, settings.dataset.sequence_length, flags)
-    if not of_llm:
-        model = replace(model, vocabulary=0)  # Megatron-LM pads it
+    rows = int(flags.get("padded_vocab_size") or model.vocabulary)
+    model = replace(model, vocabulary=rows if of_llm else 0)  # Megatron-LM pads it by itself
     folder = named_iteration(checkpoint)[1]
     try:
         tensors, divided = _tensors(folder)

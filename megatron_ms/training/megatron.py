@@ -124,10 +124,8 @@ def check_trees(settings: Settings, trees: Trees) -> None:
     size, tensor = settings.model.vocab_size or 0, settings.parallel.tensor
     if trees.upstream == LLM and size % tensor and settings.flag("padded_vocab_size") is None:
         padded = -(-size // tensor) * tensor
-        message = f"vocabulary {size} is not divisible by tensor {tensor}: give a fitting size, or for a training from random"
-        raise settings.document.error(
-            "model.vocab_size", f"{message} weights also model.padded_vocab_size={padded}"
-        )
+        message = f"vocabulary {size} is not divisible by tensor {tensor}: also give model.padded_vocab_size={padded}"
+        raise settings.document.error("model.vocab_size", f"{message}, in each configuration of this model")
     wanted = settings.document.section("about", About).core
     found = upstream_trees.version(trees)
     if wanted and (found == UNKNOWN or _numbers(found) < _numbers(wanted)):

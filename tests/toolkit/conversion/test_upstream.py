@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy
 import pytest
 
 from megatron_ms import commands, config
-from megatron_ms.conversion import checkpoints, forward, tools, upstream, weights
+from megatron_ms.conversion import checkpoints, forward, padding, padding_program, tools, upstream, weights
 from megatron_ms.errors import UserError
 from megatron_ms.models import levels
 from megatron_ms.models.foreign import FOREIGN
+from megatron_ms.models.prove_megatron import make_tokenizer
 from megatron_ms.models.toys import TOYS
 from megatron_ms.training import megatron
 from megatron_ms.training.folder import LATEST
@@ -34,6 +36,7 @@ ROWS = [
     ("Qwen3-MoE", ["parallel.pipeline=2", "parallel.expert=2"]),
     ("InternLM2", ["parallel.pipeline=2", "parallel.num_layer_list='1,3'"]),
 ]
+PADDED = ["model.vocab_size=253", "model.padded_vocab_size=256", "parallel.tensor=2"]
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +62,66 @@ def test_there_and_back(trees, tmp_path, monkeypatch, family, layout) -> None:
     assert weights.difference(weights.tensors(tmp_path / "model"), weights.tensors(tmp_path / "back")) == ""
     for proof in ("logits", "back"):
         levels.record(family, proof, HERE)
+
+
+@pytest.mark.slow
+def test_a_padded_vocabulary(trees, tmp_path, monkeypatch) -> None:
+    """253 tokens on two tensor ranks: rows are added, trained with, and left out again."""
+    monkeypatch.chdir(tmp_path)
+    toy = TOYS["Qwen2.5"]
+    replace(toy, config=toy.config | {"vocab_size": 253, "pad_token_id": 252}).make(tmp_path / "model")
+    (tmp_path / "rows.jsonl").write_text("".join(f'{{"text": "1 2 3 {row}"}}\n' for row in range(60)))
+    make_tokenizer(tmp_path / "tokenizer", 253)
+    text = f"recipe: qwen2.5-0.5b\nrun: {{trees: {trees}, device: npu}}\ndataset: {{sequence_length: 16}}\n"
+    text += "data: {sources: rows.jsonl, tokenizer: tokenizer, output: texts}\nconvert: {source: model, output: there}\n"
+    (tmp_path / "convert.yaml").write_text(
+        f"{text}train: {{iterations: 3, global_batch: 2}}\nresume: {{load: there}}\n"
+    )
+    words = [*TOYS["Qwen2.5"].words(), *PADDED]
+    assert commands.main(["convert", "convert.yaml", *words, "convert.to=megatron"]) == 0
+    back = ["convert.source=there", "convert.output=back", "convert.like=model"]
+    assert commands.main(["convert", "convert.yaml", *words, *back]) == 0
+    assert weights.difference(weights.tensors(tmp_path / "model"), weights.tensors(tmp_path / "back")) == ""
+    assert commands.main(["data", "convert.yaml", *words]) == 0
+    run = ["run.processes=2", "save.interval=3", "name=padded"]
+    assert commands.main(["train", "convert.yaml", *words, *run]) == 0
+    (trained,) = (tmp_path / "runs/padded").iterdir()
+    back = [f"convert.source={trained / 'checkpoints'}", "convert.output=after", "convert.like=model"]
+    assert commands.main(["convert", "convert.yaml", *words, *back]) == 0
+    found = weights.tensors(tmp_path / "after")
+    assert found["model.embed_tokens.weight"].shape[0] == 253 and weights.difference(
+        weights.tensors(tmp_path / "model"), found
+    ).endswith("has other values")
+
+
+def test_rows_are_added_and_left_out(place) -> None:
+    """The files of the source stay as they are; a size that does not fit is named with one that does."""
+    before = weights.tensors(place / "model")
+    (place / "view").mkdir()
+    for file in weights.files(place / "model"):
+        (place / "view" / file.name).symlink_to(file)
+    padding.add(place / "view", 264)
+    longer = weights.tensors(place / "view")
+    assert longer["model.embed_tokens.weight"].shape[0] == 264 and weights.tensors(place / "model") == before
+    padding.leave_out(place / "view", 256)
+    assert weights.tensors(place / "view") == before
+    for words, said in (
+        (
+            ["model.padded_vocab_size=250"],
+            "is 250, but must be at least 256 and divisible by tensor 1: for example 256",
+        ),
+        (["model.padded_vocab_size=257", "parallel.tensor=2"], "divisible by tensor 2: for example 256"),
+    ):
+        settings = checkpoints.settings_of(config.load("convert.yaml", [*TOYS["Qwen2.5"].words(), *words]))
+        with pytest.raises(UserError, match=said):
+            padding.size(settings, 256)
+    part = {"output_layer.weight": numpy.ones((4, 2)), "other": numpy.ones(2)}
+    import torch
+
+    part = {name: torch.tensor(value) for name, value in part.items()}
+    for rank, rows in ((0, 4), (1, 2), (2, 0)):
+        made = padding_program.without_padding(part, rank, 6)
+        assert made["output_layer.weight"].sum() == 2 * rows and made["other"].sum() == 2
 
 
 @pytest.fixture
@@ -92,7 +155,7 @@ def test_what_does_not_fit_is_named(place, capsys) -> None:
         ([*toy, "model.hidden_size=128"], "model.hidden_size: is 128, but "),
         (
             [*toy, "parallel.tensor=2", "model.vocab_size=255", "convert.source=odd"],
-            "model.vocab_size: vocabulary 255 is not divisible by tensor 2: give a fitting size",
+            "model.vocab_size: vocabulary 255 is not divisible by tensor 2: also give model.padded_vocab_size=256",
         ),
         ([*toy, "parallel.tensor=3"], "8 heads is not divisible by tensor 3"),
         ([*toy, "parallel.context=2"], "parallel.context: a checkpoint does not depend on it"),

@@ -148,6 +148,12 @@ def test_a_checkpoint_of_another_model(llm, capsys, parts, said) -> None:
         )
 
 
+def test_a_padded_vocabulary_has_more_rows_than_tokens(llm) -> None:
+    save(llm / "start", [weights(rows=320)])
+    words = ["resume.load=start", "train.iterations=6", "model.padded_vocab_size=320"]
+    assert commands.main(["train", "toy.yaml", *words]) == 0
+
+
 def test_parts_of_tensor_and_pipeline_parallelism(llm, monkeypatch) -> None:
     """Rows are divided among tensor ranks, and each stage numbers its layers from 0."""
     half = {
