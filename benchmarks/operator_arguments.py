@@ -40,6 +40,8 @@ LEFT_OUT = {
 }
 
 ARGUMENTS = """
+fake_quantize_per_tensor_affine | r(s, s), 0.05, 3, -128, 127
+fake_quantize_per_channel_affine | r(s, s), p(s) * 0.1, i(5, s).int(), 0, -128, 127
 acosh | p(s, s) + 1
 log | p(s, s)
 log2 | p(s, s)

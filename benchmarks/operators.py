@@ -16,13 +16,13 @@ from pathlib import Path
 
 from . import operators_report as report
 from .operator_arguments import FORM, follows_size, reason_left_out, table
-from .sides import ROOT, Pair, environment, processor_flags
+from .sides import LIMITS, ROOT, Pair, environment, limit, processor_flags
 
 PREFIX = "operator "
 
 #: Modules of the operator table -> the family of the page.
 FAMILIES = {
-    "pointwise": "pointwise copying pointwise_binary complex",
+    "pointwise": "pointwise copying pointwise_binary complex quantizing",
     "comparisons and choices": "compare",
     "special functions": "special",
     "reductions": "reduction reduction_moment reduction_norm",
@@ -219,6 +219,9 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5, help="turns of each side per row")
     parser.add_argument("--slice", type=float, default=0.02, help="approximate seconds per turn")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument(
+        "--instructions", choices=sorted(LIMITS), help="let both sides use no wider vectors than these"
+    )
     parser.add_argument("--json", type=Path, help="write all numbers here, after every row")
     parser.add_argument(
         "--resume", action="store_true", help="keep the rows that the --json file already has"
@@ -228,6 +231,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
         "--list", action="store_true", help="list the rows and the operators without one, and exit"
     )
     args = parser.parse_args(argv)
+    limit(args.instructions)
     if args.resume and not args.json:
         parser.error("--resume needs the file of an earlier run: --json FILE")
     if not args.torch_python and not args.list:
