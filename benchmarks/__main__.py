@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from . import collectives, npu, operators, report, scaling
-from .sides import ROOT, Pair
+from .sides import LIMITS, ROOT, Pair, limit
 
 RANKS = (1, 2, 4)  # numbers of ranks of the data-parallel step
 
@@ -29,6 +29,9 @@ def arguments(argv=None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=15, help="turns of each side per work")
     parser.add_argument("--slice", type=float, default=0.02, help="approximate seconds per turn")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument(
+        "--instructions", choices=sorted(LIMITS), help="let both sides use no wider vectors than these"
+    )
     parser.add_argument("--json", type=Path, help="write all numbers here")
     parser.add_argument(
         "--update",
@@ -53,6 +56,7 @@ def arguments(argv=None) -> argparse.Namespace:
         parser.error(
             "give the path of a python with real PyTorch: --torch-python PATH (or MSADAPTER_TORCH_PYTHON)"
         )
+    limit(args.instructions)
     if args.megatron:
         os.environ["MSADAPTER_MEGATRON"] = str(Path(args.megatron).resolve())
     return args

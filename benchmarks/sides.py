@@ -47,16 +47,41 @@ def environment(ours: bool, threads: int, **more: str) -> dict[str, str]:
 _VECTORS = {"amx_tile": "AMX", "avx512f": "AVX-512", "avx2": "AVX2", "sve": "SVE", "asimd": "NEON"}
 
 
+#: Variables with which both sides leave out wider vectors: those of msadapter, PyTorch, oneDNN, MKL and OpenBLAS.
+LIMITS = {
+    "avx2": {
+        "MSADAPTER_CPU": "x86-64-v3",
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "DNNL_MAX_CPU_ISA": "AVX2",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+        "OPENBLAS_CORETYPE": "Haswell",
+    }
+}
+
+
+def limit(instructions: str | None) -> None:
+    """Lets both sides use no wider vectors than these, a name in `LIMITS`. None changes nothing."""
+    os.environ.update(LIMITS[instructions] if instructions else {})
+
+
 def cpu_name() -> str:
-    """The processor's name as the system reports it, and its widest vector instructions."""
+    """The processor's name as the system reports it, and its widest vector instructions that may be used."""
     name = _cpuinfo("model name") or platform.processor()
+    if _limited():
+        return f"{name}, limited to AVX2"
     flags = processor_flags()
     return ", ".join([name, *[vectors for flag, vectors in _VECTORS.items() if flag in flags][:1]])
 
 
+def _limited() -> bool:
+    return os.environ.get("MSADAPTER_CPU") == LIMITS["avx2"]["MSADAPTER_CPU"]
+
+
 def processor_flags() -> set[str]:
-    """The processor's units, under the system's names."""
-    return set((_cpuinfo("flags") or _cpuinfo("Features")).split())
+    """The processor's units that may be used, under the system's names."""
+    found = set((_cpuinfo("flags") or _cpuinfo("Features")).split())
+    return {flag for flag in found if not flag.startswith(("avx512", "amx"))} if _limited() else found
 
 
 def _cpuinfo(key: str) -> str:

@@ -75,6 +75,28 @@ def _processor() -> str:
     return " ".join(sorted(flags.group(1).split())) if flags else "unknown"
 
 
+#: The levels of x86-64 for which kernels can be compiled, and the flags of /proc/cpuinfo of a processor that can run them.
+_LEVELS = {
+    "x86-64-v3": {"avx2", "fma", "bmi2", "f16c", "movbe"},
+    "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+}
+
+
+def _instructions() -> str:
+    """Return the instruction set for which kernels are compiled: GCC's word for it, from ``MSADAPTER_CPU``.
+
+    Raises:
+        BuildError: this processor cannot run it.
+    """
+    chosen = os.environ.get("MSADAPTER_CPU") or "native"
+    if missing := _LEVELS.get(chosen, set()) - set(_processor().split()):
+        raise BuildError(
+            f"MSADAPTER_CPU={chosen}: this processor lacks {', '.join(sorted(missing))}. Leave the variable out to compile for "
+            "the processor of this machine"
+        )
+    return chosen
+
+
 def _source_files() -> list[Path]:
     return sorted(p for p in SOURCES.rglob("*") if p.suffix in (".cpp", ".h"))
 
@@ -85,6 +107,7 @@ def _key() -> str:
     for part in (
         version,
         _processor(),
+        _instructions(),
         MINDSPORE_VERSION,
         sysconfig.get_config_var("SOABI") or "",
         " ".join(_sanitizer_flags()),
@@ -134,7 +157,7 @@ def _kernel_flags() -> list[str]:
     return [
         "-std=c++17",
         "-O3",
-        "-march=native",
+        f"-march={_instructions()}",
         *width,
         "-fno-math-errno",
         "-fno-trapping-math",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 from types import SimpleNamespace
 
 import pytest
 
-from benchmarks import operator_arguments, operators, operators_report
+from benchmarks import operator_arguments, operators, operators_report, sides
 from benchmarks.sides import ROOT, Pair, environment
 
 OPERATORS = [
@@ -329,3 +330,16 @@ def test_works_of_unsteady_ratios_get_more_turns(ours, turns, ratio):
     found = pair.compare("work", 3, 0.001)
     assert pair.sides["ours"].turns == pair.sides["theirs"].turns == turns
     assert found["ratio"] == pytest.approx(ratio)
+
+
+def test_both_sides_can_be_limited_to_narrower_vectors(monkeypatch):
+    """The variables of one side would compare our AVX2 with PyTorch's AVX-512."""
+    for name in sides.LIMITS["avx2"]:
+        monkeypatch.setenv(name, "")
+    sides.limit(None)
+    assert not any(os.environ[name] for name in sides.LIMITS["avx2"])
+    sides.limit("avx2")
+    ours, theirs = sides.environment(True, 1), sides.environment(False, 1)
+    assert ours["MSADAPTER_CPU"] == "x86-64-v3" and theirs["ATEN_CPU_CAPABILITY"] == "avx2"
+    assert sides.cpu_name().endswith("limited to AVX2")
+    assert not any(flag.startswith(("avx512", "amx")) for flag in sides.processor_flags())
