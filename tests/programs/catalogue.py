@@ -93,6 +93,12 @@ def _characters(folder: Path) -> None:
     data.tokens(folder / "data" / "shakespeare_char")
 
 
+def _shard(folder: Path) -> None:
+    """The program asks tiktoken for GPT-2's tokenizer, which is downloaded; it uses it only to write text."""
+    data.token_shard(folder / "dev" / "data" / "tinyshakespeare" / "tiny_shakespeare_val.bin")
+    (folder / "tiktoken.py").write_text("def get_encoding(name):\n    return None\n")
+
+
 def _example(name: str, script: str = "main.py", *arguments: str, **options) -> Program:
     folder = name.partition(" ")[0]
     return Program(f"examples/{name}", "examples", f"{folder}/{script}", arguments, **options)
@@ -314,6 +320,31 @@ GPTS = (
         from_top=True,
     ),
     Program(
+        "llm.c train_gpt2.py",
+        "llm.c",
+        "train_gpt2.py",
+        (
+            "--model=d12",
+            "--batch_size=1",
+            "--sequence_length=16",
+            "--total_batch_size=16",
+            "--num_iterations=3",
+            "--write_tensors=0",
+            "--device=cpu",
+        ),
+        _shard,
+        lines="train loss",
+        without=r"\(.*",
+    ),
+    Program(
+        "nanochat",
+        "nanochat",
+        str(DRIVERS / "nanochat_training.py"),
+        lines=".",
+        packages=("filelock",),
+    ),
+    Program("modded-nanogpt's Muon", "modded-nanogpt", str(DRIVERS / "muon_optimizer.py"), lines="."),
+    Program(
         "mamba-minimal",
         "mamba-minimal",
         str(DRIVERS / "mamba_minimal.py"),
@@ -337,6 +368,8 @@ _LIBRARIES = {
     "torchmetrics": ("metrics", ("torchmetrics",)),
     "Lightning": ("lightning_trainer", ("lightning",)),
     "sentence-transformers": ("sentences", ("sentence_transformers", "sklearn")),
+    "torch_geometric": ("graphs", ("torch_geometric",)),
+    "trl": ("trainers", ("trl", "datasets", "accelerate", "transformers")),
     "accelerate": ("accelerated", ("accelerate",)),
     "peft": ("adapters", ("peft",)),
 }

@@ -89,3 +89,13 @@ def tokens(folder: Path, vocabulary: int = 65, count: int = 4000) -> None:
         "stoi": {c: i for i, c in enumerate(names)},
     }
     (folder / "meta.pkl").write_bytes(pickle.dumps(meta))
+
+
+def token_shard(file: Path, vocabulary: int = 50000, count: int = 500) -> None:
+    """Write a file of uint16 tokens with the header of llm.c: 256 int32, of which the first are magic, version and count."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    random = numpy.random.default_rng(5)
+    header = numpy.zeros(256, numpy.int32)
+    header[:3] = 20240520, 1, count
+    tokens = random.integers(0, vocabulary, count).astype(numpy.uint16)
+    file.write_bytes(header.tobytes() + tokens.tobytes())
