@@ -62,7 +62,7 @@ op(
 def _c2r_grad(g, self, dim, normalization, last_dim_size):
     last = dim[-1]
     half = t._fft_r2c(g, dim, normalization, True)
-    half = half * _weights(last_dim_size, 1.0, 2.0, half.ndim, last, g.dtype)
+    half = t.mul_(half, _weights(last_dim_size, 1.0, 2.0, half.ndim, last, g.dtype))
     extra = self.shape[last] - half.shape[last]
     if extra > 0:
         rest = list(half.shape)
@@ -333,13 +333,21 @@ def _frequency_type(name: str, dtype):
     return dtype
 
 
+#: Bytes of a floating point number -> a number up to which all whole numbers are exact.
+_EXACT = {2: 2**8, 4: 2**24, 8: 2**53}
+
+
 @op(f"fft.fftfreq(int n, float d=1.0, *, {OPTIONS}) -> Tensor", forms="fo")
 def fftfreq(n, d, *, dtype, layout, device, requires_grad, pin_memory):
     """Return the frequency of each value in the fft of n samples with distance d."""
     dtype = _frequency_type("fftfreq", dtype)
-    positive = raw.Arange(0, (n + 1) // 2, 1, dtype)
-    negative = raw.Arange(-(n // 2), 0, 1, dtype)
-    return finish(t.cat([positive, negative], 0) * (1.0 / (n * d)), layout, device, requires_grad)
+    half = (n + 1) // 2
+    if n <= _EXACT[dtype.itemsize]:
+        numbers = raw.Arange(0, n, 1, dtype)
+        t.sub_(t.narrow(numbers, 0, half, n - half), n)
+    else:
+        numbers = t.cat([raw.Arange(0, half, 1, dtype), raw.Arange(-(n // 2), 0, 1, dtype)], 0)
+    return finish(t.mul_(numbers, 1.0 / (n * d)), layout, device, requires_grad)
 
 
 @op(f"fft.rfftfreq(int n, float d=1.0, *, {OPTIONS}) -> Tensor", forms="fo")

@@ -91,17 +91,32 @@ def _bags_of_operators(weight, indices, starts, mean):
     return total / _sizes_of(bag, n_bags, rows.dtype) if mean else total
 
 
-def _bags_grad(g, weight, indices, starts, mean):
+def _bags_backward_of_operators(grad, indices, starts, rows, mean):
     bag = _bag_of_each(indices.numel(), starts)
     if mean:
-        g = g / _sizes_of(bag, starts.numel(), g.dtype)
-    return t.zeros(weight.shape, dtype=g.dtype, device=g.device).index_add(0, indices, g.index_select(0, bag))
+        grad = grad / _sizes_of(bag, starts.numel(), grad.dtype)
+    zeros = t.zeros([rows, grad.shape[1]], dtype=grad.dtype, device=grad.device)
+    return zeros.index_add(0, indices, grad.index_select(0, bag))
+
+
+op(
+    "_bags_backward(Tensor grad, Tensor indices, Tensor starts, int rows, bool mean) -> Tensor",
+    ms="EmbeddingBagsGrad",
+    npu=_bags_backward_of_operators,
+    forms="f",
+    grad={"grad": lambda g, indices, starts, mean: t._bags(g, indices, starts, mean)},
+    whole=True,
+)
 
 
 @op(
     "_bags(Tensor weight, Tensor indices, Tensor starts, bool mean) -> Tensor",
     forms="f",
-    grad={"weight": _bags_grad},
+    grad={
+        "weight": lambda g, weight, indices, starts, mean: t._bags_backward(
+            g, indices, starts, weight.shape[0], mean
+        )
+    },
     npu=_bags_of_operators,
     whole=True,
 )

@@ -284,15 +284,24 @@ def _bce_target_grad(g, input, weight, reduction):
     grad={"input": _bce_grad, "target": _bce_target_grad},
 )
 def _bce(input, target, weight, reduction):
-    loss = _bce_elements(input, target)
+    loss = t._bce_each(input, target) if input.itemsize > 2 else _bce_of_operators(input, target)
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
-def _bce_elements(input, target):
+def _bce_of_operators(input, target):
     # As in PyTorch, the logarithm is at least -100, so that a wrong certain prediction costs 100 instead of
     # infinity. The steps write over their operands, so that two tensors are kept at a time.
     loss = t.neg(input).log1p_().clamp_(min=-100.0).mul_(target - 1)
     return loss.sub_(t.log(input).clamp_(min=-100.0).mul_(target))
+
+
+op(
+    "_bce_each(Tensor input, Tensor target) -> Tensor",
+    ms="BinaryCrossEntropyEach",
+    npu=_bce_of_operators,
+    forms="f",
+    pointwise=True,
+)
 
 
 @composite(

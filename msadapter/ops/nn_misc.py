@@ -277,16 +277,60 @@ def _pad_in_float32(input, pad, mode):
 
 def _extended(input, pad, mode):
     """Extend the last dims by their own elements, in the order of `mode`."""
-    out, copied = input, False
-    for d, (before, after) in enumerate(_split_pads(input, pad)):
+    out = input
+    pads = list(pad)
+    for i in range(len(pad) // 2):
+        before, after = pad[2 * i : 2 * i + 2]
         # elements that are cut off are not part of the circle
         if mode == "circular" and (before < 0 or after < 0):
+            d = input.dim() - 1 - i
             out = t.narrow(out, d, max(0, -before), out.shape[d] + min(0, before) + min(0, after))
-            before, after = max(0, before), max(0, after)
+            pads[2 * i : 2 * i + 2] = max(0, before), max(0, after)
+    return t._pad_border(out, pads, mode)
+
+
+def _pad_border_of_operators(self, pad, mode):
+    out = self
+    for d, (before, after) in enumerate(_split_pads(self, pad)):
         if before or after:
-            index = _border_index(out.shape[d], before, after, mode)
-            out, copied = t.index_select(out, d, index.to(input.device)), True
-    return out if copied else out.clone()
+            index = _border_index(self.shape[d], before, after, mode)
+            out = t.index_select(out, d, index.to(self.device))
+    return t.clone(out) if out is self else out
+
+
+def _pad_border_backward_of_operators(grad, sizes, pad, mode):
+    out = grad
+    for d, (before, after) in reversed(list(enumerate(_split_pads(grad, pad)))):
+        if before or after:
+            index = _border_index(sizes[d], before, after, mode).to(grad.device)
+            shape = list(out.shape)
+            shape[d] = sizes[d]
+            out = t.index_add(t.zeros(shape, dtype=grad.dtype, device=grad.device), d, index, out)
+    return t.clone(out) if out is grad else out
+
+
+def _pad_border_grad(g, self, pad, mode):
+    # PyTorch adds the gradient of a circle dim by dim, and others element by element, which 16-bit sums show.
+    back = _pad_border_backward_of_operators if mode == "circular" else t._pad_border_backward
+    return back(g, list(self.shape), pad, mode)
+
+
+op(
+    "_pad_border(Tensor self, int[] pad, str mode) -> Tensor",
+    ms="PadBorder",
+    npu=_pad_border_of_operators,
+    forms="f",
+    grad={"self": _pad_border_grad},
+    whole=True,
+)
+op(
+    "_pad_border_backward(Tensor grad, int[] sizes, int[] pad, str mode) -> Tensor",
+    ms="PadBorderGrad",
+    npu=_pad_border_backward_of_operators,
+    forms="f",
+    grad={"grad": lambda g, pad, mode: t._pad_border(g, pad, mode)},
+    whole=True,
+)
 
 
 # ---- sampling at the positions of a grid

@@ -7,8 +7,9 @@ import numbers
 import warnings
 
 from .._values.base import Base
-from ._declare import composite, t
+from ._declare import composite, op, t
 from ._functional import functional
+from .nn_conv import _conj
 
 
 @composite(
@@ -29,8 +30,58 @@ def native_channel_shuffle(input, groups):
 )
 def conv_tbc(input, weight, bias, pad):
     """Convolution of (T, N, C_in) along T with weight (K, C_in, C_out)."""
-    out = functional.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad)
-    return out.permute(2, 0, 1)
+    length = input.shape[0] + 2 * pad - weight.shape[0] + 1
+    return t._conv_tbc(input, weight, bias, pad, length)
+
+
+def _tbc_of_operators(input, weight, bias, shift, length):
+    out = functional.conv1d(
+        t.constant_pad_nd(
+            input.permute(1, 2, 0), [shift, length + weight.shape[0] - 1 - shift - input.shape[0]]
+        ),
+        weight.permute(2, 1, 0),
+        bias,
+    )
+    return out.permute(2, 0, 1).contiguous()
+
+
+def _tbc_weight_grad_of_operators(grad, input, taps, shift):
+    extra = grad.shape[0] + taps - 1 - shift - input.shape[0]
+    steps = t.constant_pad_nd(input.permute(2, 1, 0), [shift, extra]).permute(2, 1, 0)
+    n = grad.shape[0]
+    flat = grad.reshape(-1, grad.shape[2])
+    return t.stack([t.matmul(steps[k : k + n].reshape(-1, input.shape[2]).t(), flat) for k in range(taps)])
+
+
+def _tbc_input_grad(g, input, weight, shift):
+    turned = t.transpose(t.flip(weight, [0]), 1, 2)
+    return t._conv_tbc(g, turned, None, weight.shape[0] - 1 - shift, input.shape[0])
+
+
+op(
+    "_conv_tbc(Tensor input, Tensor weight, Tensor? bias, int shift, int length) -> Tensor",
+    ms="ConvOverTime",
+    npu=_tbc_of_operators,
+    forms="f",
+    grad={
+        "input": lambda g, input, weight, shift: _tbc_input_grad(g, input, _conj(weight), shift),
+        "weight": lambda g, input, weight, shift: t._conv_tbc_weight_grad(
+            g, _conj(input), weight.shape[0], shift
+        ),
+        "bias": lambda g: g.sum([0, 1]),
+    },
+    node="ConvTbcBackward0",
+)
+op(
+    "_conv_tbc_weight_grad(Tensor grad, Tensor input, int taps, int shift) -> Tensor",
+    ms="ConvOverTimeWeightGrad",
+    npu=_tbc_weight_grad_of_operators,
+    forms="f",
+    grad={
+        "grad": lambda g, grad, input, shift: t._conv_tbc(_conj(input), g, None, shift, grad.shape[0]),
+        "input": lambda g, grad, input, shift: _tbc_input_grad(_conj(grad), input, g, shift),
+    },
+)
 
 
 def _steps(n, align_corners, like):

@@ -10,7 +10,7 @@ import math
 from .._values import determinism
 from .._values.dtype import ALL
 from .._values.layout import FORMATS
-from ._declare import composite, t
+from ._declare import composite, op, t
 from ._functional import functional
 from ._sizes import _pair, _single, _triple
 from .view import zeros_seen
@@ -277,6 +277,36 @@ def _largest_places(flat, first, sizes, kernel):
     return places
 
 
+def _at_starts_of_operators(input, starts, kernel):
+    batch, channels, *sizes = input.shape
+    first = None
+    for d, start in enumerate(starts):
+        start = start.view([batch, channels] + [start.shape[-1] if d == e else 1 for e in range(len(sizes))])
+        first = start if first is None else first * sizes[d] + start
+    shape, flat = list(first.shape), input.reshape(batch, channels, math.prod(sizes))
+    chosen = _largest_places(flat, first.reshape(batch, channels, -1), sizes, kernel)
+    return flat.gather(2, chosen).reshape(shape), chosen.reshape(shape)
+
+
+def _at_starts_grad(gs, input, result1):
+    if gs[0] is None:
+        return (None,)
+    lead = list(input.shape[:2])
+    flat = zeros_seen(gs[0], [*lead, math.prod(input.shape[2:])])
+    rows = (result1.reshape([*lead, -1]), gs[0].reshape([*lead, -1]))
+    return (t.scatter_add(flat, 2, *rows).reshape(input.shape),)
+
+
+op(
+    "_max_pool_at_starts(Tensor input, Tensor[] starts, int[] kernel) -> (Tensor, Tensor)",
+    ms="MaxPoolAtStarts",
+    npu=_at_starts_of_operators,
+    forms="f",
+    grad={("input",): _at_starts_grad},
+    whole=True,
+)
+
+
 def _fractional(expand, name, input, kernel_size, output_size, output_ratio, samples):
     """Return the maxima over random windows, and their indices in the flattened image."""
     if output_size is None and output_ratio is None:
@@ -312,16 +342,13 @@ def _fractional(expand, name, input, kernel_size, output_size, output_ratio, sam
         _check_samples(samples, batch, channels, n)
     else:
         samples = t.rand(batch, channels, n, dtype=input.dtype, device=input.device)
-    first = None
+    starts = []
     for d in range(n):
         # In two dimensions the first sample is for the width and the second for the height.
         column = n - 1 - d if n == 2 else d
-        start = _starts(samples[..., column], sizes[d], out[d], kernel[d])
-        start = start.view([batch, channels] + [out[d] if d == e else 1 for e in range(n)])
-        first = start if first is None else first * sizes[d] + start
-    flat = x.reshape(batch, channels, math.prod(sizes))
-    chosen = _largest_places(flat.detach(), first.reshape(batch, channels, math.prod(out)), sizes, kernel)
-    values = flat.gather(2, chosen)
+        start = _starts(samples[:batch, :, column], sizes[d], out[d], kernel[d])
+        starts.append(start.expand(batch, channels, out[d]))
+    values, chosen = t._max_pool_at_starts(x, starts, list(kernel))
     shape = [*input.shape[:-n], *out]
     return values.reshape(shape), chosen.reshape(shape)
 

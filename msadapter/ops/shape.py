@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._values.dtype import ALL
 from ._declare import composite, op, raw, t
 from ._geometry import as_list, numel, wrap_dim
+from .creation import finish
 from .view import make_tensor, room_for, zeros_of, zeros_seen
 
 
@@ -181,35 +182,32 @@ def _triangle_indices(row, col, offset, dtype, lower):
         raise RuntimeError(
             f"{'row' if row < 0 else 'col'} must be non-negative, got{row if row < 0 else col}"
         )
-    # Row i has `counts[i]` elements in the triangle, from the column `first[i]` on.
-    i = t.arange(row)
-    first = t.zeros_like(i) if lower else t.clamp(i + offset, 0, col)
-    counts = t.clamp(i + (offset + 1), 0, col) if lower else col - first
-    rows = t.repeat_interleave(i, counts)
-    ends = t.cumsum(counts, 0)
-    columns = t.arange(rows.numel()) - t.repeat_interleave(ends - counts - first, counts)
-    at = t.stack([rows, columns])
-    return at if dtype is None else at.to(dtype)
+    at = raw.TriangleIndices(row, col, offset, lower)
+    return at if dtype is None else t._to_dtype(at, dtype)
 
 
-@composite(
+@op(
     "tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
     "bool? pin_memory=None) -> Tensor",
     forms="f",
 )
 def tril_indices(row, col, offset, *, dtype, layout, device, pin_memory):
     """Return the positions of the lower triangle of a row x col matrix, as two rows."""
-    return _triangle_indices(row, col, offset, dtype, True)
+    return finish(
+        _triangle_indices(row, col, offset, dtype, True), layout, device, False, pin_memory=pin_memory
+    )
 
 
-@composite(
+@op(
     "triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
     "bool? pin_memory=None) -> Tensor",
     forms="f",
 )
 def triu_indices(row, col, offset, *, dtype, layout, device, pin_memory):
     """Return the positions of the upper triangle of a row x col matrix, as two rows."""
-    return _triangle_indices(row, col, offset, dtype, False)
+    return finish(
+        _triangle_indices(row, col, offset, dtype, False), layout, device, False, pin_memory=pin_memory
+    )
 
 
 # ---- diagonals

@@ -315,6 +315,90 @@ def _systems():
     return made
 
 
+def _gradient(torch, function, x, g):
+    x = x.clone().requires_grad_()
+    return torch.autograd.grad(function(x), x, g)[0]
+
+
+def _gradients():
+    made = {}
+    for mean in (False, True):
+        made[f"_bags_backward {mean}"] = (
+            "_bags_backward",
+            lambda torch, g, i, s, rows, m: _gradient(
+                torch, lambda w: torch.nn.functional.embedding_bag(i, w, s, mode="mean" if m else "sum"),
+                torch.zeros(rows, g.shape[1]), g,
+            ),
+            lambda torch, mean=mean: (
+                _distinct(torch, "float32", 4, 3), torch.tensor([4, 0, 0, 2, 1, 4]), torch.tensor([0, 3, 3, 4]), 5, mean
+            ), {},
+        )  # fmt: skip
+    for shift in (0, 1, 3):
+        made[f"_conv_tbc {shift}"] = (
+            "_conv_tbc", lambda torch, x, w, b, shift, length: torch.conv_tbc(x, w, b, shift),
+            lambda torch, s=shift: (
+                _distinct(torch, "float32", 5, 2, 3), _distinct(torch, "float32", 3, 3, 4, seed=1),
+                _distinct(torch, "float32", 4, seed=2), s, 3 + 2 * s,
+            ), {},
+        )  # fmt: skip
+        made[f"_conv_tbc_weight_grad {shift}"] = (
+            "_conv_tbc_weight_grad",
+            lambda torch, g, x, taps, shift: _gradient(
+                torch, lambda w: torch.conv_tbc(x, w, torch.zeros(4), shift), torch.zeros(taps, 3, 4), g
+            ),
+            lambda torch, s=shift: (
+                _distinct(torch, "float32", 3 + 2 * s, 2, 4) / 8, _distinct(torch, "float32", 5, 2, 3, seed=1) / 8,
+                3, s,
+            ), {},
+        )  # fmt: skip
+    return made
+
+
+def _padded():
+    made = {}
+    for mode in ("reflect", "replicate", "circular"):
+        for pad in ([2, 1], [1, 2, 0, 1], [0, 0, 0, 0]):
+            made[f"_pad_border {mode} {pad}"] = (
+                "_pad_border", lambda torch, x, pad, mode: torch.nn.functional.pad(x, pad, mode),
+                lambda torch, p=pad, m=mode: (_distinct(torch, "float32", *(2, 3, 4)[: 1 + len(p) // 2]), p, m), {},
+            )  # fmt: skip
+            made[f"_pad_border_backward {mode} {pad}"] = (
+                "_pad_border_backward",
+                lambda torch, g, sizes, pad, mode: _gradient(
+                    torch, lambda x: torch.nn.functional.pad(x, pad, mode), torch.zeros(sizes), g
+                ),
+                lambda torch, p=pad, m=mode: (
+                    _distinct(torch, "float32", *_extended([2, 3, 4][: 1 + len(p) // 2], p)),
+                    [2, 3, 4][: 1 + len(p) // 2], p, m,
+                ), {},
+            )  # fmt: skip
+    for size in ((4, 5), (4, 5, 6)):
+        n = len(size)
+        made[f"_max_pool_at_starts {n}"] = (
+            "_max_pool_at_starts", _fractional,
+            lambda torch, size=size, n=n: (
+                _distinct(torch, "float32", 1, 2, *size), [torch.tensor([[[0, s - 2]] * 2]) for s in size], [2] * n
+            ), {},
+        )  # fmt: skip
+    made["_bce_each"] = (
+        "_bce_each",
+        lambda torch, x, y: torch.nn.functional.binary_cross_entropy(x, y, reduction="none"),
+        lambda torch: (torch.linspace(0, 1, 12).view(3, 4), torch.linspace(1, 0, 12).view(3, 4)), {},
+    )  # fmt: skip
+    return made
+
+
+def _extended(sizes, pad):
+    return [n + sum(pad[2 * i : 2 * i + 2]) for n, i in zip(sizes, reversed(range(len(sizes))), strict=True)]
+
+
+def _fractional(torch, x, starts, kernel):
+    """Two windows in each dim begin at its two ends, whatever the random samples are."""
+    pool = getattr(torch.nn.functional, f"fractional_max_pool{len(kernel)}d")
+    samples = torch.full((1, 2, len(kernel)), 0.5)
+    return pool(x, kernel, output_size=[2] * len(kernel), return_indices=True, _random_samples=samples)
+
+
 def _of_bits():
     made = {}
     for dtype in ("float32", "float16", "int64", "uint8"):
@@ -426,6 +510,8 @@ CALLS = {
     **_losses(),
     **_layers(),
     **_of_bits(),
+    **_gradients(),
+    **_padded(),
 }
 CASES = {
     key: lambda torch, call=call, args=args, options=options: call(torch, *args(torch), **options)

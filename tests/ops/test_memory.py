@@ -50,6 +50,25 @@ FORWARD = {
     "bartlett_window": (lambda: (ROWS * COLUMNS,), torch.bartlett_window, 1.1),
     "kaiser_window": (lambda: (ROWS * COLUMNS,), torch.kaiser_window, 2.1),
     "rfftfreq": (lambda: (2 * ROWS * COLUMNS - 2,), torch.fft.rfftfreq, 1.1),
+    "fftfreq": (lambda: (ROWS * COLUMNS,), torch.fft.fftfreq, 1.1),
+    "binary_cross_entropy": (lambda: (normal().sigmoid(), normal().sigmoid()), F.binary_cross_entropy, 1.1),
+    "pad reflect": (lambda: (normal(16, 16, 32, 32), (1, 1, 1, 1), "reflect"), F.pad, 1.6),
+    "tril_indices": (lambda: (512, 512), torch.tril_indices, 3.1),
+    "fractional_max_pool2d": (
+        lambda: (normal(4, 16, 64, 64), 2),
+        lambda x, k: F.fractional_max_pool2d(x, k, output_size=(32, 32), return_indices=True),
+        1.1,
+    ),
+    "conv_tbc": (
+        lambda: (normal(ROWS * 8, 8, 16), normal(5, 16, 16), normal(16), 2),
+        F.conv_tbc,
+        1.1,
+    ),
+    "complex product": (
+        lambda: (normal(200, 1000, dtype=torch.complex64), normal(1000, 200, dtype=torch.complex64)),
+        torch.matmul,
+        1.4,
+    ),
     "take_along_dim": (lambda: (normal(), places(), 1), torch.take_along_dim, 3.3),
     "hash_tensor": (lambda: (normal(),), torch.hash_tensor, 0.1),
     "histc": (lambda: (normal().view(-1), 100, -3, 3), torch.histc, 0.1),
@@ -92,6 +111,8 @@ def test_a_call_has_no_tensor_more_than_it_needs(name):
     assert peak(lambda: function(*operands)) < bound
 
 
+BIAS_AND_TAPS = torch.ones(6, 16, 16)
+
 # The bounds of calls with their gradients.
 BACKWARD = {
     "max": (lambda x: x.max(1)[0], 1.1),
@@ -100,6 +121,15 @@ BACKWARD = {
     "msort": (lambda x: x.msort(), 4.2),
     "gather": (lambda x: x.gather(1, AT), 2.1),
     "take_along_dim": (lambda x: torch.take_along_dim(x, AT, 1), 4.2),
+    "pad reflect": (lambda x: F.pad(x.view(16, 16, 32, 32), (1, 1, 1, 1), "reflect"), 2.6),
+    "conv_tbc": (lambda x: F.conv_tbc(x.view(ROWS * 8, 8, 16), BIAS_AND_TAPS[1:], BIAS_AND_TAPS[0, 0]), 2.2),
+    "irfft": (lambda x: torch.fft.irfft(torch.view_as_complex(x.view(ROWS, -1, 2))), 4.2),
+    "embedding_bag": (
+        lambda x: F.embedding_bag(
+            AT.view(-1, 1024)[:16].reshape(-1), x.view(-1, 64), torch.arange(0, 16384, 8)
+        ),
+        1.9,
+    ),
     "clamp": (lambda x: x.clamp(-0.5, 0.5), 2.9),
     "norm": (lambda x: x.norm(2, 1), 2.2),
     "sgn": (lambda x: x.sgn(), 1.1),

@@ -115,6 +115,29 @@ MSA_KERNEL(Eye) {  // n, m, dtype
   fill(make_view(o, Dims{std::min(n, m)}, Dims{(Size(m) + 1).value("a step")}), one());
 }
 
+// rows, columns, offset, lower: the positions of a triangle of a matrix, as a row of row numbers and one of column
+// numbers
+MSA_KERNEL(TriangleIndices) {
+  const int64_t rows = c.integer(0), columns = c.integer(1), offset = c.integer(2);
+  const bool lower = c.flag(3);
+  check(rows >= 0 && columns >= 0, "the sizes of a matrix must be non-negative, got ", rows, " and ", columns);
+  auto begin = [=](int64_t i) { return lower ? 0 : std::clamp<int64_t>(saturated_sum(i, offset), 0, columns); };
+  auto end = [=](int64_t i) {
+    return lower ? std::clamp<int64_t>(saturated_sum(saturated_sum(i, 1), offset), 0, columns) : columns;
+  };
+  Size count(0);
+  for (int64_t i = 0; i < rows; ++i) count += end(i) - begin(i);
+  const Tensor o = c.out(0, DType::I64, Dims{2, count.value("the number of positions")});
+  if (shape_only()) return;
+  int64_t *row = o.ptr<int64_t>(), *column = row + o.size(1);
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t first = begin(i), n = end(i) - first;
+    row = std::fill_n(row, n, i);
+    for (int64_t j = 0; j < n; ++j) column[j] = first + j;
+    column += n;
+  }
+}
+
 MSA_KERNEL(Arange) {  // start, end, step, dtype?
   const Scalar &start = c.scalar(0), &end = c.scalar(1), &step = c.scalar(2);
   const bool integers = start.kind <= Scalar::kInt && end.kind <= Scalar::kInt && step.kind <= Scalar::kInt;

@@ -64,6 +64,17 @@ void scatter_rows(const Tensor &grad, const Tensor &idx, const Tensor &o, int64_
   });
 }
 
+// Throws an error unless each index is a row of the table, and each bag begins among the indices or at their end.
+void check_bags(const Tensor &idx, const Tensor &starts, int64_t table) {
+  if (shape_only()) return;
+  for (int64_t i = 0; i < idx.numel; ++i)
+    check(idx.ptr<int64_t>()[i] >= 0 && idx.ptr<int64_t>()[i] < table,
+          "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be ", idx.ptr<int64_t>()[i]);
+  for (int64_t i = 0; i < starts.numel; ++i)
+    check(starts.ptr<int64_t>()[i] >= 0 && starts.ptr<int64_t>()[i] <= idx.numel, "embedding_bag: offset ",
+          starts.ptr<int64_t>()[i], " is outside of the ", idx.numel, " indices");
+}
+
 // o[b] = the sum of the rows of `w` in bag b, which has the indices from starts[b] up to those of the next bag, in
 // their order. With `mean`, it is divided by their number. An empty bag gives zeros.
 template <class T>
@@ -84,6 +95,27 @@ void bag_rows(const Tensor &idx, const Tensor &w, const int64_t *starts, bool me
       }
       if (mean && last > first)
         for (int64_t j = 0; j < n; ++j) to[j] /= static_cast<T>(last - first);
+    }
+  });
+}
+
+// The gradient of bag_rows(): adds the gradient of each bag to the rows of `o` that it has, in the order of the
+// indices. Threads divide the columns.
+template <class T>
+void add_bag_rows(const Tensor &idx, const Tensor &g, const int64_t *starts, bool mean, const Tensor &o) {
+  const int64_t bags = g.size(0), n = o.size(1);
+  const int64_t *at = idx.ptr<int64_t>();
+  parallel_for(n, std::max<int64_t>(8, rows::grain_for(idx.numel)), [&](int64_t begin, int64_t end) {
+    std::vector<T> share(end - begin);
+    for (int64_t bag = 0; bag < bags; ++bag) {
+      const int64_t first = starts[bag], last = bag + 1 < bags ? starts[bag + 1] : idx.numel;
+      std::copy_n(g.ptr<T>() + bag * n + begin, end - begin, share.data());
+      if (mean)
+        for (T &v : share) v /= static_cast<T>(std::max<int64_t>(1, last - first));
+      for (int64_t i = first; i < last; ++i) {
+        T *to = o.ptr<T>() + at[i] * n + begin;
+        for (int64_t j = 0; j < end - begin; ++j) to[j] += share[j];
+      }
     }
   });
 }
@@ -127,16 +159,21 @@ MSA_KERNEL(EmbeddingBags) {  // weight (float32 or float64), indices, starts of 
   const Tensor &w = c.in(0);
   const Tensor idx = c.cast(c.in(1), DType::I64), starts = c.cast(c.in(2), DType::I64);
   const Tensor o = c.out(0, w.dtype, Dims{starts.numel, w.size(1)});
-  if (shape_only()) return;
-  for (int64_t i = 0; i < idx.numel; ++i)
-    check(idx.ptr<int64_t>()[i] >= 0 && idx.ptr<int64_t>()[i] < w.size(0),
-          "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be ", idx.ptr<int64_t>()[i]);
-  for (int64_t i = 0; i < starts.numel; ++i)
-    check(starts.ptr<int64_t>()[i] >= 0 && starts.ptr<int64_t>()[i] <= idx.numel, "embedding_bag: offset ",
-          starts.ptr<int64_t>()[i], " is outside of the ", idx.numel, " indices");
+  check_bags(idx, starts, w.size(0));
   MSA_SWITCH_(w.dtype, "embedding_bag",
               MSA_CASE(F32, float, (bag_rows<T>(idx, w, starts.ptr<int64_t>(), c.flag(3), o)))
                   MSA_CASE(F64, double, (bag_rows<T>(idx, w, starts.ptr<int64_t>(), c.flag(3), o))));
+}
+
+// gradient of the bags, indices, starts of the bags, rows of the weight, mean -> gradient of the weight
+MSA_KERNEL(EmbeddingBagsGrad) {
+  const Tensor g = c.contiguous(c.in(0)), idx = c.cast(c.in(1), DType::I64), starts = c.cast(c.in(2), DType::I64);
+  const Tensor o = c.out(0, g.dtype, Dims{c.integer(3), g.size(1)});
+  check_bags(idx, starts, o.size(0));
+  fill_zero(o);
+  MSA_SWITCH_(g.dtype, "embedding_bag_backward",
+              MSA_CASE(F32, float, (add_bag_rows<T>(idx, g, starts.ptr<int64_t>(), c.flag(4), o)))
+                  MSA_CASE(F64, double, (add_bag_rows<T>(idx, g, starts.ptr<int64_t>(), c.flag(4), o))));
 }
 
 MSA_KERNEL(EmbeddingDenseBackward) {  // grad, indices, num_weights, padding_idx?, scale_grad_by_freq

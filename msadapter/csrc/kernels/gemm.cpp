@@ -140,26 +140,15 @@ void real_gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar &alpha
   blocked::gemm<In, T>(m, n, k, al, a, b, be, c, ldc);
 }
 
-// Computes (Ar + i Ai)(Br + i Bi) with four real products.
+// Computes (Ar + i Ai)(Br + i Bi) with four real products, which read the real and imaginary parts where they are.
 template <class R>
 void complex_gemm(int64_t m, int64_t n, int64_t k, std::complex<R> alpha, Matrix a, Matrix b, std::complex<R> beta,
                   std::complex<R> *c, int64_t ldc) {
-  Buffer pa(sizeof(R) * 2 * m * k), pb(sizeof(R) * 2 * k * n), pc(sizeof(R) * 2 * m * n);
-  auto planes = [](const Matrix &x, int64_t rows, int64_t cols, R *to) {
-    const auto *from = static_cast<const std::complex<R> *>(x.data);
-    for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < cols; ++j) {
-        const std::complex<R> v = from[i * x.rs + j * x.cs];
-        to[i * cols + j] = v.real();
-        to[rows * cols + i * cols + j] = v.imag();
-      }
-  };
-  R *ar = static_cast<R *>(pa.p), *ai = ar + m * k, *br = static_cast<R *>(pb.p), *bi = br + k * n;
+  Buffer pc(sizeof(R) * 2 * m * n);
+  const R *ar = static_cast<const R *>(a.data), *ai = ar + 1, *br = static_cast<const R *>(b.data), *bi = br + 1;
   R *cr = static_cast<R *>(pc.p), *ci = cr + m * n;
-  planes(a, m, k, ar);
-  planes(b, k, n, br);
   auto product = [&](const R *x, const R *y, R sign, R keep, R *to) {
-    blocked::gemm<R, R>(m, n, k, sign, {x, k, 1}, {y, n, 1}, keep, to, n);
+    blocked::gemm<R, R>(m, n, k, sign, {x, 2 * a.rs, 2 * a.cs}, {y, 2 * b.rs, 2 * b.cs}, keep, to, n);
   };
   product(ar, br, 1, 0, cr);
   product(ai, bi, -1, 1, cr);

@@ -1,6 +1,7 @@
 // Losses of differences, and the margin loss of several classes. MindSpore has no operator for them.
 #include "pointwise.h"
 #include "rows.h"
+#include "vec_functions.h"
 
 namespace msa {
 namespace {
@@ -147,6 +148,19 @@ MSA_KERNEL(MultiMarginLoss) { MSA_SWITCH_FLOAT(c.in(0).dtype, "multi_margin_loss
 // gradient of each row, x, targets, p, margin, weight? -> gradient of x
 MSA_KERNEL(MultiMarginLossGrad) {
   MSA_SWITCH_FLOAT(c.in(1).dtype, "multi_margin_loss_backward_cpu_kernel", (multi_margin_grad<T>(c)));
+}
+
+// x, y -> -(y log(x) + (1 - y) log(1 - x)) for probabilities x. As in PyTorch, the logarithms are at least -100, so
+// that a wrong certain prediction costs 100 instead of infinity.
+MSA_KERNEL(BinaryCrossEntropyEach) {
+  const Tensor &x = c.in(0), &y = c.in(1);
+  const Tensor o = c.out_pointwise(0, x.dtype, {&x, &y});
+  MSA_COMPUTE_FLOAT(x.dtype, "binary_cross_entropy", {
+    binary<T, T, T>(o, x, y, [](T p, T target) {
+      const T absent = vec::log1p(-p), present = vec::log(p);
+      return (target - T(1)) * (absent < T(-100) ? T(-100) : absent) - target * (present < T(-100) ? T(-100) : present);
+    });
+  });
 }
 
 // x, y, limit, scale -> c (d - c / 2) / scale for d = x - y, and c = d where |d| is at most the limit, else the limit
