@@ -107,7 +107,7 @@ def view_as_complex(self):
 op(
     "_conj_physical(Tensor self) -> Tensor",
     ms="Conj",
-    forms="f",
+    forms="fi",
     grad={"self": lambda g: conjugated(g)},
     pointwise=True,
     complex32=True,

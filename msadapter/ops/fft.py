@@ -178,7 +178,7 @@ def _r2c(x, n, dim, norm, forward, *, onesided, name="fft"):
         x = _resized(x, [d], [n])
     _check_points(x.shape[d])
     result = t._fft_r2c(x, [d], _norm(norm, forward), onesided)
-    return result if forward else result.conj_physical_()
+    return result if forward else t._conj_physical_(result)
 
 
 def _c2r(x, n, dim, norm, forward):
@@ -249,7 +249,7 @@ def _fftn(x, s, dim, norm, forward):
     if x.is_complex():
         return t._fft_c2c(_resized(x, dims, sizes), dims, _norm(norm, forward), forward)
     result = t._fft_r2c(_resized(_real(x, "fftn"), dims, sizes), dims, _norm(norm, forward), False)
-    return result if forward else result.conj_physical_()
+    return result if forward else t._conj_physical_(result)
 
 
 def _rfftn(x, s, dim, norm, forward, name):

@@ -352,6 +352,12 @@ def _logits_target_grad(g, input, weight, pos_weight, reduction):
     return _scaled_loss_grad(slope * g, weight, reduction)
 
 
+def _onto(in_place, function, x, y):
+    """Compute a function of x and y in the memory of x, if the result has its shape, dtype and layout anyway."""
+    alike = x.dtype is y.dtype and x.shape == y.shape and x.stride() == y.stride()
+    return (in_place if alike else function)(x, y)
+
+
 @op(
     "_bce_logits(Tensor input, Tensor target, Tensor? weight, Tensor? pos_weight, str reduction) -> Tensor",
     node="BinaryCrossEntropyWithLogitsBackward0",
@@ -362,7 +368,8 @@ def _bce_logits(input, target, weight, pos_weight, reduction):
     log_sigmoid = t.logsigmoid(input)
     if pos_weight is not None:
         log_sigmoid = ((pos_weight - 1) * target + 1) * log_sigmoid
-    loss = (1 - target) * input - log_sigmoid
+    loss = _onto(t.mul_, t.mul, 1 - target, input)
+    loss = _onto(t.sub_, t.sub, loss, log_sigmoid)
     return reduced(loss if weight is None else loss * weight, reduction)
 
 

@@ -50,6 +50,13 @@ FORWARD = {
     "bartlett_window": (lambda: (ROWS * COLUMNS,), torch.bartlett_window, 1.1),
     "kaiser_window": (lambda: (ROWS * COLUMNS,), torch.kaiser_window, 2.1),
     "rfftfreq": (lambda: (2 * ROWS * COLUMNS - 2,), torch.fft.rfftfreq, 1.1),
+    "ihfft": (lambda: (normal(),), torch.fft.ihfft, 1.6),
+    "conv2d pointwise": (lambda: (normal(4, 16, 64, 64), normal(16, 16, 1, 1)), F.conv2d, 1.1),
+    "binary_cross_entropy_with_logits": (
+        lambda: (normal(), normal().sigmoid()),
+        F.binary_cross_entropy_with_logits,
+        2.1,
+    ),
     "fftfreq": (lambda: (ROWS * COLUMNS,), torch.fft.fftfreq, 1.1),
     "binary_cross_entropy": (lambda: (normal().sigmoid(), normal().sigmoid()), F.binary_cross_entropy, 1.1),
     "pad reflect": (lambda: (normal(16, 16, 32, 32), (1, 1, 1, 1), "reflect"), F.pad, 1.6),
@@ -123,7 +130,7 @@ BACKWARD = {
     "take_along_dim": (lambda x: torch.take_along_dim(x, AT, 1), 4.2),
     "pad reflect": (lambda x: F.pad(x.view(16, 16, 32, 32), (1, 1, 1, 1), "reflect"), 2.6),
     "conv_tbc": (lambda x: F.conv_tbc(x.view(ROWS * 8, 8, 16), BIAS_AND_TAPS[1:], BIAS_AND_TAPS[0, 0]), 2.2),
-    "irfft": (lambda x: torch.fft.irfft(torch.view_as_complex(x.view(ROWS, -1, 2))), 4.2),
+    "irfft": (lambda x: torch.fft.irfft(torch.view_as_complex(x.view(ROWS, -1, 2))), 2.5),
     "embedding_bag": (
         lambda x: F.embedding_bag(
             AT.view(-1, 1024)[:16].reshape(-1), x.view(-1, 64), torch.arange(0, 16384, 8)

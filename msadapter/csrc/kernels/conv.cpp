@@ -221,6 +221,8 @@ bool with_onednn(Call &c, const Problem &p, onednn::Part part, const Tensor &ima
   const int written = static_cast<int>(part);
   const DType given = operands[written == 0 ? 1 : 0]->dtype;
   if (shape_only() || compute_dtype(given) != DType::F32 || is_rounding(given) || !onednn::convolves()) return false;
+  // The product of weight and image as they are: it needs no other layout of them, and is faster.
+  if (p.w.identity() && p.groups == 1 && given == DType::F32) return false;
   if (image.numel == 0 || weight.numel == 0 || result.numel < kLeastWork / std::max<int64_t>(1, p.depth()))
     return false;
   onednn::Convolution shape{p.spatial, p.n, p.image_channels, p.result_channels, p.groups, {}, {}, {}, {}, {}, {}, 0};
