@@ -1,18 +1,24 @@
 #!/usr/bin/env bash
 # Tests against unmodified upstream sources, without a network for these:
 #
-#     bash tests/upstreams.sh FOLDER [arguments of pytest]
+#     bash tests/upstreams.sh FOLDER [--llm] [arguments of pytest]
 #
 # FOLDER holds git repositories as Megatron-LM.git.tar, MindSpeed.git.tar and MindSpeed-LLM.git.tar, and a tree as
 # MindSpeed-RL-2.3.0.tar.xz. They are unpacked and checked out under build/upstreams. Without further arguments Megatron-LM's
 # parallel layouts, its newer releases and MindSpeed's adaptor are run, then the trainings through trl, peft and accelerate, which
 # pip fetches, then MindSpeed-LLM as `auto_convert.sh llm` converts it, with the user stories of the toolkit, then MindSpeed-RL with
 # Ray as `auto_convert.sh rl` converts it. The newest Megatron-LM needs Python 3.12: it is run if MSADAPTER_PYTHON_3_12 names the one
-# of an environment that `auto_convert.sh core --release 0.19.0` has made.
+# of an environment that `auto_convert.sh core --release 0.19.0` has made. With --llm, pytest runs with MindSpeed-LLM as
+# `auto_convert.sh llm` converts it.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
-folder="$(cd "${1:?usage: bash tests/upstreams.sh FOLDER [arguments of pytest]}" && pwd)"
+folder="$(cd "${1:?usage: bash tests/upstreams.sh FOLDER [--llm] [arguments of pytest]}" && pwd)"
 shift
+llm=""
+if [ "${1:-}" = --llm ]; then
+  llm=1
+  shift
+fi
 work="$root/build/upstreams"
 mkdir -p "$work"
 cd "$root"
@@ -37,6 +43,17 @@ converted() { # converted SCENARIO [options]: as a user converts it, from the un
     MSADAPTER_GIT_MINDSPEED_LLM="$work/MindSpeed-LLM.git" bash auto_convert.sh "$@" --tests --output "$work/converted"
 }
 
+convert_llm() {
+  unpack MindSpeed
+  unpack MindSpeed-LLM
+  converted llm
+}
+
+name_llm() { # for tests/npu: MindSpeed-LLM 26.1.0, MindSpeed 26.1.0 and their packages
+  export MSADAPTER_MINDSPEED="$work/converted/llm/MindSpeed" MSADAPTER_MINDSPEED_LLM="$work/converted/llm/MindSpeed-LLM"
+  export PYTHONPATH="$work/converted/packages-llm-26.1.0"
+}
+
 trainers() { # prints the folder with what run.backend: hf adds to the tests' environment
   local list="$root/megatron_ms/training/requirements-hf.txt" place="$work/trainers"
   if ! cmp --quiet "$list" "$place/requirements"; then
@@ -55,6 +72,10 @@ if [ -n "${MSADAPTER_PYTHON_3_12:-}" ]; then
   MSADAPTER_MEGATRON_NEWEST="$(checkout Megatron-LM core_v0.19.0)"
   export MSADAPTER_MEGATRON_NEWEST
 fi
+if [ -n "$llm" ]; then
+  convert_llm
+  name_llm
+fi
 if [ $# -gt 0 ]; then exec bash tests/run.sh "$@"; fi
 
 bash tests/run.sh tests/megatron/test_parallel.py tests/megatron/test_newer_release.py tests/megatron/test_simulated_npu.py \
@@ -65,12 +86,10 @@ bash tests/run.sh tests/megatron/test_parallel.py tests/megatron/test_newer_rele
 PYTHONPATH="$(trainers)" bash tests/run.sh tests/huggingface/test_trl.py tests/huggingface/test_training.py \
   tests/toolkit/training/test_hf.py tests/toolkit/training/test_grpo.py tests/toolkit/training/test_tuning.py \
   tests/toolkit/stories/test_hugging_face.py
-unpack MindSpeed-LLM
-converted llm
+convert_llm
 MSADAPTER_LLM="$work/converted/llm" bash tests/run.sh tests/toolkit/stories/test_megatron.py tests/toolkit/training/test_dpo.py \
   tests/toolkit/recovery/test_mindspeed_llm.py
-export MSADAPTER_MINDSPEED="$work/converted/llm/MindSpeed" MSADAPTER_MINDSPEED_LLM="$work/converted/llm/MindSpeed-LLM"
-export PYTHONPATH="$work/converted/packages-llm-26.1.0"
+name_llm
 examples="faster_flags and (deepseek4 or glm45 or longcat or phi35_moe or qwen3_next)" # models whose parts differ most
 bash tests/run.sh tests/npu/test_mindspeed_llm.py tests/npu/test_mindspeed_llm_examples.py tests/npu/test_mindspeed_llm_tools.py \
   tests/npu/test_high_availability.py -k "engine and qwen25 or second_converter or last_checkpoint and 1-kill or $examples"

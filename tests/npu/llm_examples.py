@@ -1,14 +1,19 @@
 """MindSpeed-LLM's example scripts as small trainings: a script's own flags, with toy sizes, on one or two processes.
 
-The flags are not copied here. A script of `examples/mcore` is executed with a `torchrun` and a `python` that write down their
-arguments.
+A script of `examples/mcore` is executed with a `torchrun` and a `python` that write down their arguments. The names of the flags
+that a toy keeps are in example_flags.tsv, for the page of flags:
+
+    python -m tests.npu.llm_examples MINDSPEED_LLM    # writes them again from a checkout
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
+import sys
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -171,3 +176,25 @@ qwen25/pretrain_qwen25_72b_32k_ptd.sh qwen3/pretrain_qwen3_0point6b_4K_ptd.sh
 qwen3_coder_next/pretrain_qwen3_coder_next_80b_4K_A3_ptd.sh qwen3_moe/pretrain_qwen3_30b_a3b_4K_ptd.sh
 qwen3_next/pretrain_qwen3_next_80b_16K_A3_ptd.sh seed_oss/pretrain_seed_oss_36b_ptd_2k_A3.sh"""
 SCRIPTS = tuple(_SCRIPTS.split())
+#: script -> the flags of its toy.
+FLAGS_FILE = Path(__file__).with_name("example_flags.tsv")
+
+
+def recorded() -> dict[str, set[str]]:
+    """The flags of each script's toy, as they were written last."""
+    with FLAGS_FILE.open(encoding="utf-8", newline="") as file:
+        return {script: set(flags.split()) for script, flags in csv.reader(file, delimiter="\t")}
+
+
+def record(checkout: Path) -> None:
+    rows = []
+    for script in SCRIPTS:
+        with tempfile.TemporaryDirectory() as folder:
+            _, flags = of_script(checkout / "examples/mcore" / script, Path(folder))
+        rows.append((script, " ".join(sorted(small(flags)))))
+    with FLAGS_FILE.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter="\t", lineterminator="\n").writerows(rows)
+
+
+if __name__ == "__main__":
+    record(Path(sys.argv[1]))

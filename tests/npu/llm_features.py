@@ -6,14 +6,23 @@ from collections import defaultdict
 from pathlib import Path
 
 from tests.npu import llm_examples, llm_measured
-from tests.npu.llm_rows import COMMON, MODELS, NEAR, NEXT_OPEN, NEXT_ROWS, OWN_LOGITS, ROWS
+from tests.npu.llm_rows import (
+    COMMON,
+    MODELS,
+    NEAR,
+    NEXT_OPEN,
+    NEXT_REFUSED,
+    NEXT_ROWS,
+    OWN_LOGITS,
+    ROWS,
+)
 
-__all__ = ["OPEN", "OTHER_JOBS", "OWN_LOGITS", "PAGE", "page", "proven"]
+__all__ = ["NEXT_FLAGS", "OPEN", "OTHER_JOBS", "OWN_LOGITS", "PAGE", "page", "proven"]
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/mindspeed_features.md"
 
 _DEVICE, _UPSTREAM = "needs a device: ", "fails upstream: "
-_MODELS = "belongs to a model that no row of 2.3.0 trains; not run"
+_MODELS = "belongs to a model that no row trains; not run"
 _TRITON = "needs Triton for Ascend; without it MindSpeed-LLM computes the same with ordinary operators"
 _OLD = "an old name of a flag of the first table"
 
@@ -45,24 +54,15 @@ OPEN: dict[str, str] = {
     "--mla-fa-divide-qk": "needs --reset-attention-mask, which does not work with MTP and several samples; not run yet",
     "--padded-base-length": "the padded length of MLA, not run yet",
     **_all(
-        "--pre-tockens --next-tockens --sparse-mode --interleave-sliding-window",
+        "--pre-tockens --next-tockens --sparse-mode",
         "an option of the attention operator, covered by the operator's tests",
     ),
-    **_all("--enable-dsa-indexer --index-n-heads --index-head-dim --index-topk --scale-fmt", _MODELS),
-    **_all("--mamba-d-ssm --mamba-chunk-size --mamba-d-conv --mamba-expand", _MODELS),
-    **_all(
-        "--full-attention-interval --linear-key-head-dim --linear-num-key-heads --linear-num-value-heads"
-        " --linear-value-head-dim --partial-rotary-factor",
-        _MODELS,
-    ),
+    **_all("--scale-fmt --mamba-d-ssm", _MODELS),
     "--use-triton-gdn": _TRITON,
     **_all(
-        "--input-jitter --attn-logit-softcapping --cla-share-factor --share-kvstates --skip-bias-add"
-        " --no-enable-linear-qkv --fc-type --add-dense-bias --add-output-layer-bias --mtp-after-norm"
-        " --shared-expert-gate-output-dimension --moe-device-level-aux-loss-coeff --moe-comm-aux-loss-coeff"
-        " --longrope-freqs-type --long-factor --short-factor --long-mscale --short-mscale --dynamic-factor"
-        " --use-glm-rope"
-        " --geglu --gelu-tanh --rmsnorm-weight-in-fp32",
+        "--input-jitter --attn-logit-softcapping --cla-share-factor --share-kvstates --skip-bias-add --fc-type"
+        " --mtp-after-norm --shared-expert-gate-output-dimension --moe-device-level-aux-loss-coeff"
+        " --moe-comm-aux-loss-coeff --dynamic-factor --use-glm-rope --geglu",
         _MODELS,
     ),
     **_all(
@@ -96,7 +96,9 @@ _JOBS: dict[str, str] = {
         --distributed-optimizer-no-replica --enable-elastic-training""",
     "choice of the flavour (PyTorch or MindSpore)": "--ai-framework --optimization-level",
 }
-_LIMITS = """- mc2 and CoC in float32: the linear layer's Function returns a view that was created inside it, and the cross entropy
+_LIMITS = """Those without a release were seen with 2.3.0.
+
+- mc2 and CoC in float32: the linear layer's Function returns a view that was created inside it, and the cross entropy
   writes to this view in place. PyTorch refuses this with the same error ("Output 0 of ... is a view ... modified inplace").
   In bfloat16 the logits are converted first, so the error does not occur. In float32 the rows avoid it by multiplying the
   logits by one (`--output-multiplier-scale 1.0`).
@@ -113,45 +115,144 @@ _LIMITS = """- mc2 and CoC in float32: the linear layer's Function returns a vie
   `--attention-mask-type general` works with ring attention. With Ulysses the run stopped; the cause is not known yet.
 - `--moe-fb-overlap` with MTP requires `--schedules-method dualpipev` ("the patch of forward exist !"), and DualPipeV with MTP
   requires `--moe-fb-overlap`. `--moe-tp-extend-ep` cannot be combined with `--use-cpu-initialization`.
+- 26.1.0, engine, latent attention: `MlaTEDotProductAttention` looks for `scale_mask_softmax` with `hasattr(super(), ...)`, which
+  never finds it. So the scores are scaled by 1 / sqrt(kv-channels), not by the size of a head and yarn's factor. Dense layers of a
+  model with experts (`--first-k-dense-replace`) are normalized twice, by the layer and by the engine's linear layer. With the
+  right scale and one norm, the engine has the losses of the local layers to the last digit.
+- 26.1.0, Mamba: computes in bfloat16 alone (`expected scalar type BFloat16 but found Float`). With `--use-fused-rmsnorm` and
+  several groups on a process, all groups are normalized together, and without it each alone. With pipeline parallelism
+  `pretrain_mamba.py` ends with "core_transformer_config_from_args() takes 1 positional argument but 2 were given".
+- 26.1.0, `--ckpt-format torch_dist`, its default: a model whose first layers are dense (`--first-k-dense-replace`) cannot be
+  saved ("Invalid access pattern"), because its layers are not marked as different. `--ckpt-format torch` works.
+- 26.1.0 takes a device whose name it does not know for an Ascend 950, and so the CPU that stands in for one: it calls
+  torch_npu's own grouped products, and refuses CoC's fused kernels.
+- 26.1.0 refuses by name `--recompute-mla-up-proj` without `--mla-up-proj-tp-overlap`, `--mla-swap-core-attn-out` without DualPipeV,
+  and `--moe-alltoall-overlap-comm` without expert parallelism, all of which 2.3.0 trains.
 - `--use-ascend-coc` imports MindSpeed's tuning tools, and with them scikit-learn and narwhals, but uses none of them.
 """
 OTHER_JOBS = {word for words in _JOBS.values() for word in words.split()}
 
 
 NEXT = "26."  # the tag v26.1.0 calls itself 26.0.0dev0
-# What was tried with MindSpeed-LLM 26.1.0, beside the rows -> what is known.
-_NEXT: dict[str, str] = {
-    "`convert_ckpt_v2.py`": "proven bit for bit there and back for Qwen2.5, with tensor, pipeline, virtual pipeline and uneven "
-    "stages, and for Llama 2, Qwen3 and Qwen3 MoE with experts (tests/npu/test_mindspeed_llm_tools.py, with the rule "
-    "`exported-queries-keys-and-values` of [patches](patches.md))",
-    "`preprocess_data.py`, `posttrain_gpt.py` (SFT), `inference.py` (greedy)": "run by the user stories of the toolkit "
-    "(tests/toolkit/stories/test_megatron.py), from an Alpaca file to a chat",
-    "`posttrain_gpt.py` (LoRA)": "proven for the families of the toolkit: the merged matrices give the adapter's results "
-    "([recipes](toolkit.md))",
-    "`posttrain_gpt.py` (packed SFT, DPO), `evaluation.py`": "not run",
-    "`convert_ckpt.py` beyond TP 2, `inference.py` with samples or beams": "not run",
-    "`train_fsdp2.py`, `inference_fsdp2.py`, `pretrain_mamba.py`, `rlhf_gpt.py`": "not run",
-}
+# Programs of MindSpeed-LLM 26.1.0 -> "proven", "refused", "fails upstream" or "not tried", and how or why. Tests are in tests/npu.
+PROGRAMS: list[tuple[str, str, str]] = [
+    (
+        "`pretrain_gpt.py`, `pretrain_deepseek4.py`",
+        "proven",
+        "the rows above",
+    ),
+    (
+        "`pretrain_mamba.py`",
+        "proven",
+        "the rows above, in bfloat16; with pipeline parallelism it fails upstream (see the limits)",
+    ),
+    (
+        "`posttrain_gpt.py`, SFT and packed SFT",
+        "proven",
+        "fused operators with TP 2 have the losses of plain ones on one process, within 1e-5 "
+        "(test_mindspeed_llm_tools.py)",
+    ),
+    (
+        "`posttrain_gpt.py`, LoRA",
+        "proven",
+        "fused operators have the losses of plain ones, and merging changes the matrices of LoRA "
+        "alone (test_mindspeed_llm_tools.py); for the families of the toolkit the merged matrices "
+        "give the adapter's results ([recipes](toolkit.md))",
+    ),
+    (
+        "`posttrain_gpt.py`, DPO",
+        "proven",
+        "by the toolkit (tests/toolkit/training/test_dpo.py)",
+    ),
+    (
+        "`train_fsdp2.py`",
+        "proven",
+        "transformers' Qwen3 and Qwen3 MoE, sharded on two and four processes, have the losses of one process within 1e-5: with "
+        "fused operators, recomputed, built on meta, with Ulysses and ring context parallelism, and on texts; a run goes on "
+        "from its checkpoint (test_mindspeed_llm_fsdp2.py)",
+    ),
+    (
+        "`train_fsdp2.py`: replicas, tensor parallelism",
+        "refused",
+        "it asks for as many shards as processes",
+    ),
+    (
+        "`train_fsdp2.py`: expert parallelism",
+        "fails upstream",
+        "a hook returns a tensor, for which PyTorch, too, raises \"expected tuple, but hook returned 'DTensor'\"",
+    ),
+    (
+        "`convert_ckpt_v2.py`",
+        "proven",
+        "bit for bit there and back for Qwen2.5, with tensor, pipeline, virtual pipeline and uneven "
+        "stages, and for Llama 2, Qwen3 and Qwen3 MoE with experts (test_mindspeed_llm_tools.py, "
+        "with the rule `exported-queries-keys-and-values` of [patches](patches.md))",
+    ),
+    (
+        "`convert_ckpt.py`",
+        "refused",
+        "it asks for transformers 4.57 or older, and the requirements of the same release name 5.2",
+    ),
+    (
+        "`preprocess_data.py`",
+        "proven",
+        "what each handler writes is read back as text (test_mindspeed_llm_data.py)",
+    ),
+    (
+        "`preprocess_data.py`, LlamaFactoryInstructionHandler, StackOverflowPythonPretrainHandler",
+        "fails upstream",
+        "they end with errors in upstream's own code (test_mindspeed_llm_data.py names them)",
+    ),
+    (
+        "`preprocess_data.py`, HunyuanInstructionHandler",
+        "not tried",
+        "it asks for the tokenizer that comes with Hunyuan's own code",
+    ),
+    (
+        "`inference.py`, greedy, sampling, two beams, two beams with sampling",
+        "proven",
+        "on one process, with TP 2, PP 2, and both: the words of transformers' generate, and samples "
+        "among its most probable words (test_mindspeed_llm_tools.py)",
+    ),
+    (
+        "`evaluation.py`: MMLU, CMMLU, C-Eval, AGIEval, BBH, BoolQ, GSM8K with a chain of thought, HumanEval",
+        "proven",
+        "the shares of right answers of a model that repeats one answer (test_mindspeed_llm_evaluation.py)",
+    ),
+    (
+        "`evaluation.py`: GSM8K without a chain of thought",
+        "fails upstream",
+        "upstream compares a list with a text, so no answer is right",
+    ),
+    (
+        "`evaluation.py`: mmlu_ppl",
+        "fails upstream",
+        "it calls batch_encode_plus, which transformers 5 does not have; upstream logs the error",
+    ),
+    (
+        "`evaluation.py`: needlebench",
+        "not tried",
+        "it draws its texts from data sets that are downloaded",
+    ),
+    (
+        "`inference_deepseek4.py`, `inference_fsdp2.py`, `rlhf_gpt.py`",
+        "not tried",
+        "no test has been written yet",
+    ),
+]
 
 
-# Flags that are new in 26.1.0 -> their state.
+# Flags of training that are new in 26.1.0 and that no row uses -> the reason.
 NEXT_FLAGS: dict[str, str] = {
-    "used by a row above": """--compress-ratios --compress-rope-theta --enable-mhc --enable-mla-scale-kv-lora
-        --enable-mla-scale-q-lora --hc-mult --indexer-loss-coeff --kv-compress --loss-chunk-size --loss-compute-mode
-        --max-batch-size --mtp-spec --n-hash-layers --num-zero-experts --o-groups --o-lora-rank --original-seq-len
-        --rope-factor --sliding-window-size --use-fused-lightning-indexer --use-fused-lightning-indexer-loss
-        --use-sparse-flash-attn --enable-mla-absorb --init-norm-weight-in-fp32 --apply-rope-no-in-complex
-        --index-skip-topk-offset --index-topk-freq""",
     "ask for operators of a device, in Triton for Ascend or in MindSpeed's own C++; without them the same is computed by ordinary "
     "operators": "--use-fused-mhc --use-triton-mhc",
     "not run": """--apply-wd-to-qk-layernorm --drop-thinking --enable-mg2hf-convert
         --fix-sub-seq-length --fp8-reuse-quantized-weight --hc-eps --hc-sinkhorn-iters --hccl-op-mode
         --hf-cfg-dir --hf-save-dir --layerwise-disaggregated-training
-        --index-share-for-mtp-iteration
-        --index-topk-pattern --moe-alltoall-mc2 --muon-coefficient-type
+                --index-topk-pattern --moe-alltoall-mc2 --muon-coefficient-type
         --muon-extra-scale-factor --muon-fp32-matmul-prec --muon-momentum --muon-nesterov --muon-no-split-qkv
         --muon-num-ns-steps --muon-scalar-optimizer --muon-scale-mode --muon-tp-mode --no-use-gmm-fp8
-        --no-use-sparse-c8-indexer --npu-datadump --only-convert-last-checkpoint --pipeline-model-parallel-layout
+        --npu-datadump --only-convert-last-checkpoint --pipeline-model-parallel-layout
         --qat-scheme --quant-grads --quant-states --reasoning-effort --rope-theta --save-layer-by-layer
         --save-lora-to-hf --swiglu-limit --te-comparison-with-bf16 --te-comparison-with-cpu --te-gmm-mode
         --use-global-aux-loss""",
@@ -165,10 +266,27 @@ def _words(text: str) -> set[str]:
     return {word for word in text.split() if word.startswith("--")}
 
 
+def _measured() -> dict[str, llm_measured.Measured]:
+    """The rows that were measured with 26.1.0, by name."""
+    return {row.row: row for row in llm_measured.read() if row.release.startswith(NEXT)}
+
+
+def _uses() -> dict[str, tuple[set[str], set[str]]]:
+    """row -> (the flags of one of its two runs, those of both). An example script counts the faster flags as those of one."""
+    found = {}
+    for name, row in (ROWS | NEXT_ROWS).items():
+        both = _words(row.layout)
+        found[name] = row.flags - both, both
+    for script, flags in llm_examples.recorded().items():
+        one = flags & llm_examples.FASTER
+        found[llm_examples.row_of(script)] = one, flags - one
+    return found
+
+
 def proven() -> set[str]:
     """The flags that a row uses: its own, those of its model, and the common ones."""
     return _words(COMMON).union(
-        _FULL_COMMAND, *map(_words, MODELS.values()), *(row.flags for row in ROWS.values())
+        _FULL_COMMAND, *map(_words, MODELS.values()), *(one | both for one, both in _uses().values())
     )
 
 
@@ -182,56 +300,86 @@ def _names(names: list[str]) -> str:
 
 
 def _of_rows() -> list[tuple[str, ...]]:
-    """(flag, rows that use it in one of their two runs, rows that use it in both). Common and model flags are left out."""
+    """(flag, rows that use it in one of their two runs, rows that use it in both, newest release with such a row).
+
+    Common and model flags are left out.
+    """
     everywhere = _words(COMMON).union(*map(_words, MODELS.values()))
-    one, both = defaultdict(list), defaultdict(list)
-    for name, row in ROWS.items():
-        shared = _words(row.layout)
-        for flag in row.flags - everywhere:
-            (both if flag in shared else one)[flag].append(name)
-    return [(f"`{flag}`", _names(one[flag]), _names(both[flag])) for flag in sorted({*one, *both})]
+    measured = _measured()
+    one, both, newest = defaultdict(list), defaultdict(list), {}
+    for name, (compared, shared) in _uses().items():
+        for flags, rows in ((compared, one), (shared, both)):
+            for flag in flags - everywhere:
+                rows[flag].append(name)
+                if name in measured:
+                    newest[flag] = "26.1.0"
+                elif name in ROWS:
+                    newest.setdefault(flag, "2.3.0")
+    return [
+        (f"`{flag}`", _names(one[flag]), _names(both[flag]), newest.get(flag, "not measured"))
+        for flag in sorted({*one, *both})
+    ]
 
 
 def _open() -> list[tuple[str, ...]]:
     reasons: dict[str, list[str]] = {}
     for flag, why in OPEN.items():
         reasons.setdefault(why, []).append(f"`{flag}`")
-    return [(" ".join(flags), why) for why, flags in reasons.items()]
+    rows = [(" ".join(flags), why) for why, flags in reasons.items()]
+    return rows + [
+        (" ".join(f"`{flag}`" for flag in flags.split()), why) for why, flags in NEXT_FLAGS.items()
+    ]
 
 
-def _next() -> list[tuple[str, ...]]:
-    """(row, largest difference of a loss, day) of every row of 26.1.0; a row that was not measured says so."""
-    measured = {row.row: row for row in llm_measured.read() if row.release.startswith(NEXT)}
-    rows = []
-    for name in [*NEXT_ROWS, *map(llm_examples.row_of, llm_examples.SCRIPTS), *ROWS]:
+def _rows() -> list[tuple[str, ...]]:
+    """(row, largest difference of a loss with 26.1.0, day, 2.3.0). A row that does not hold, or was not measured, says so."""
+    measured = _measured()
+    found = []
+    for name in [*ROWS, *NEXT_ROWS, *map(llm_examples.row_of, llm_examples.SCRIPTS)]:
+        older = "holds" if name in ROWS else ""
         if name in measured:
-            rows.append((name, measured[name].difference, measured[name].day))
-        elif name not in ROWS:
-            rows.append((name, NEXT_OPEN.get(name, "not measured"), ""))
-    return rows
+            found.append((name, measured[name].difference, measured[name].day, older))
+        else:
+            refused = f"26.1.0 refuses it: {NEXT_REFUSED[name]}" if name in NEXT_REFUSED else "not measured"
+            found.append((name, NEXT_OPEN.get(name, refused), "", older))
+    return found
 
 
 def page() -> str:
     jobs = "\n".join(
         f"- {job}: {' '.join(f'`{word}`' for word in words.split())}" for job, words in _JOBS.items()
     )
-    new = "\n".join(
-        f"- {state}: {' '.join(f'`{word}`' for word in words.split())}" for state, words in NEXT_FLAGS.items()
-    )
-    return f"""# Flags of MindSpeed-LLM
+    return f"""# Flags and programs of MindSpeed-LLM
 
-Generated by `python -m tests.npu.llm_features` from a table of test rows (`tests/npu/llm_rows.py`).
-`tests/npu/test_mindspeed_llm.py` runs the rows with the `pretrain_gpt.py` of MindSpeed-LLM 2.3.0,
-MindSpeed 2.3.0_core_r0.12.1 and Megatron-LM core_v0.12.1, with all their files unmodified.
+Generated by `python -m tests.npu.llm_features` from tables of test rows (`tests/npu/llm_rows.py`, `tests/npu/llm_examples.py`) and
+from what was measured (`tests/npu/llm_measured.tsv`). `bash tests/upstreams.sh FOLDER --llm tests/npu -k mindspeed_llm` runs all.
 
-A row trains a small Qwen2.5, Qwen3, Llama3, Mixtral or DeepSeek-V3 twice on one, two or four processes, once with some flags and
-once without. The losses of three steps must be equal within 1e-5 in float32, and within {NEAR} in bfloat16, which Megatron requires
-for grouped products. A row also names the fused operators that must have been called. A flag that changes the model or its initial
-weights is used in both runs; for such a flag the row only shows that training works.
+The release is **MindSpeed-LLM 26.1.0** over MindSpeed 26.1.0_core_r0.12.1 and Megatron-LM core_v0.12.1, as
+`auto_convert.sh llm` makes them: unmodified but for the rules that [patches](patches.md) lists. Where this page speaks of
+2.3.0, it is MindSpeed-LLM 2.3.0 over MindSpeed 2.3.0_core_r0.12.1, with all files unmodified.
 
+A row trains a small model twice on one, two or four processes, once with some flags and once without. The losses of three steps
+must be equal within 1e-5 in float32, and within {NEAR} in bfloat16, which Megatron requires for grouped products. A row also names
+the fused operators that must have been called. A flag that changes the model or its initial weights is used in both runs; for
+such a flag the row only shows that training works.
+
+## Rows
+
+Rows with "engine" compare MindSpeed's own TransformerEngine, the default layers of 26.1.0 (`--transformer-impl
+transformer_engine`), with Megatron's local ones, which the other rows use. Rows with "mamba" train `pretrain_mamba.py`. A row with
+the name of a script takes the flags of this script of `examples/mcore`, with toy sizes, on one process in float32: it trains three
+steps with all of them, and three steps without the fused operators, recomputation, swapping and other flags that must change no
+loss. Flags that only bfloat16 or several processes allow are left out of both (`tests/npu/llm_examples.py` names them).
+
+The number is the largest difference of a loss with 26.1.0, of which upstream prints six digits after the point. The last column
+says which rows also hold with 2.3.0; they were run when they were added, and their numbers were not kept.
+
+{_table("row | largest difference | measured on | 2.3.0", _rows())}
 ## Proven flags
 
-{_table("flag | rows that compare with and without it | rows that use it in both runs", _of_rows())}
+The last column is the newest release with which a row that uses the flag holds.
+
+{_table("flag | rows that compare with and without it | rows that use it in both runs | release", _of_rows())}
 A separate test runs ModelLink's full command, with `--num-layer-list`, and with mc2 under its old name `--use-mc2` and under its
 new name. MindSpeed-LLM reads the old name only after it has chosen its patches, so only the new name has an effect. The test
 shows this by counting the calls of operators.
@@ -239,34 +387,19 @@ shows this by counting the calls of operators.
 ## Flags without a row
 
 {_table("flag | why", _open())}
+## Programs
+
+Of 26.1.0. What is "proven" is a test. "Refused" means that the program ends with an error that names the reason, and "fails
+upstream" that its own code has a fault, which the test or the last column names.
+
+{_table("program | state | how, or why not", PROGRAMS)}
 ## Limits of upstream
 
 {_LIMITS}
 ## Flags of jobs other than pretraining
 
 {jobs}
-
-## MindSpeed-LLM 26.1.0
-
-Over MindSpeed 26.1.0_core_r0.12.1 and Megatron-LM core_v0.12.1, unmodified but for the rules that [patches](patches.md) lists for
-this release. Its default layers are MindSpeed's own TransformerEngine (`--transformer-impl transformer_engine`, which needs
-`--use-flash-attn`).
-
-Rows with "engine" compare these layers with Megatron's own ones. A row with the name of a script takes the flags of this script of
-`examples/mcore`, with toy sizes, on one process in float32: it trains three steps with all of them, and three steps without the
-fused operators, recomputation, swapping and other flags that must change no loss. Flags that only bfloat16 or several processes
-allow are left out of both (`tests/npu/llm_examples.py` names them). Rows with other names are those of 2.3.0, run on this release.
-The number is the largest difference of a loss, of which upstream prints six digits after the point; a row holds if it is at most
-1e-5 (in bfloat16 {NEAR}).
-
-{_table("row | largest difference | measured on", _next())}
-Flags that are new in this release:
-
-{new}
-
-Other programs:
-
-{_table("program | state", list(_NEXT.items()))}"""
+"""
 
 
 if __name__ == "__main__":

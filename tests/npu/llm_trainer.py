@@ -12,7 +12,7 @@ from pathlib import Path
 
 import patches
 from megatron_ms.convert.shell import SHIM, TORCH_OF_MINDSPEED, older_torch
-from tests.npu.llm_rows import COMMON, MODELS
+from tests.npu.llm_rows import COMMON, MODELS, PROGRAMS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -89,7 +89,8 @@ class Trainer:
     def run(self, processes: int, model: str, flags: str, **variables: str) -> Outcome:
         """Trains `model` with COMMON and `flags`, where {llm} is the checkout. Counts the operator calls of process 0."""
         flags = flags.replace("{llm}", str(self.script.parent))
-        return self.train(processes, f"{self.common} {MODELS[model]} {flags}".split(), **variables)
+        words = f"{self.common} {MODELS[model]} {flags}".split()
+        return self.train(processes, words, PROGRAMS.get(model, "pretrain_gpt.py"), **variables)
 
     def train(
         self, processes: int, flags: list[str], program: str = "pretrain_gpt.py", **variables: str
@@ -143,11 +144,14 @@ class Trainer:
         return self.plain[key]
 
     def start(self, model: str, layout: str, processes: int = 1) -> str:
-        """Flags that load a checkpoint of so many processes, which is created first."""
+        """Flags that load a checkpoint of so many processes, which is created first.
+
+        The format is torch: with the default of 26.1.0, torch_dist, a model whose first layers are dense cannot be saved.
+        """
         place = self.folder / re.sub("[^a-z0-9]+", "-", f"start {model} {processes} {layout}")
         if not place.exists():
-            self.run(processes, model, f"{layout} --save {place}")
-        return f"{layout} --load {place} --finetune"
+            self.run(processes, model, f"{layout} --ckpt-format torch --save {place}")
+        return f"{layout} --ckpt-format torch --load {place} --finetune"
 
     def registered(self) -> set[str]:
         """The flags that the features of MindSpeed-LLM register with their own parsers."""

@@ -25,6 +25,7 @@ def test_the_faster_flags_of_a_script_change_no_loss(
     record_property("release", trainer.release)
     program, flags = llm_examples.of_script(script, tmp_path)
     toy = llm_examples.small(flags)
+    assert set(toy) == llm_examples.recorded()[name], "run python -m tests.npu.llm_examples"
     fast = trainer.train(1, llm_examples.words(toy), program)
     slow = trainer.train(1, llm_examples.words(llm_examples.slower(toy)), program)
     assert len(set(fast.losses)) == len(fast.losses), "nothing was learned"

@@ -1,4 +1,4 @@
-"""MindSpeed-LLM's own tools, unmodified: weights of Hugging Face there and back, instruction data, tuning, LoRA.
+"""MindSpeed-LLM's own tools, unmodified: weights of Hugging Face there and back, instruction data, tuning, LoRA, generation.
 
 Needs what test_mindspeed_llm.py needs; transformers must be the release that MindSpeed-LLM names (2.3.0: 4.57, 26.1.0: 5.2),
 before any other on PYTHONPATH: `auto_convert.sh llm` brings it.
@@ -10,126 +10,13 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from patches import MANIFEST
-from tests.npu.llm_rows import FUSED, OVERLAP, TENSOR
-from tests.npu.llm_trainer import ROOT, Trainer, current_test, recorder
-
-_MODEL = """
-import json, sys, torch
-from pathlib import Path
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import Qwen2Config, Qwen2ForCausalLM
-folder = Path(sys.argv[1])
-special = {"unk_token": "<unk>", "eos_token": "<|im_end|>", "pad_token": "<pad>"}
-words = {"<unk>": 0, "<|im_start|>": 1, "<|im_end|>": 2, "<pad>": 255} | {f"w{i}": i + 3 for i in range(252)}
-tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
-tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-tokenizer.add_special_tokens(["<|im_start|>", "<|im_end|>", "<pad>"])
-tokenizer.save(str(folder / "tokenizer.json"))
-(folder / "tokenizer_config.json").write_text(
-    json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 4096, **special}))
-torch.manual_seed(0)
-config = Qwen2Config(vocab_size=256, hidden_size=64, intermediate_size=176, num_hidden_layers=2, num_attention_heads=8,
-                     num_key_value_heads=4, max_position_embeddings=64, rope_theta=1e6, rms_norm_eps=1e-6,
-                     tie_word_embeddings=False, pad_token_id=255, eos_token_id=2)
-Qwen2ForCausalLM(config).save_pretrained(folder)
-"""
-_WEIGHTS = """
-import sys, torch
-from safetensors.torch import load_file
-one, other = (load_file(path + "/model.safetensors") for path in sys.argv[1:])
-assert one.keys() == other.keys(), one.keys() ^ other.keys()
-changed = [name for name in one if not torch.equal(one[name], other[name])]
-print("changed", " ".join(sorted(changed)))
-"""
-_GEOMETRY = """--num-layers 2 --hidden-size 64 --num-attention-heads 8 --group-query-attention --num-query-groups 4
-    --ffn-hidden-size 176 --add-qkv-bias --norm-epsilon 1e-6 --rotary-base 1000000"""
-_WEIGHTS_ARE = "--use-mcore-models --model-type GPT --model-type-hf llama2 --add-qkv-bias --params-dtype fp32"
-TARGETS = "linear_qkv linear_proj linear_fc1 linear_fc2"
-
-
-_GREEDY = """
-import sys, torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
-model, tokenizer = AutoModelForCausalLM.from_pretrained("hf"), AutoTokenizer.from_pretrained("hf")
-given = tokenizer(sys.argv[1], return_tensors="pt").input_ids
-found = model.generate(given, attention_mask=torch.ones_like(given), max_new_tokens=8, do_sample=False)
-print("greedy", tokenizer.decode(found[0, given.shape[1]:]))
-"""
-
-
-class Tools:
-    """Runs the scripts of a MindSpeed-LLM checkout in one folder."""
-
-    def __init__(self, runs: Trainer, folder: Path):
-        self.environment, self.llm, self.folder = runs.environment, runs.script.parent, folder
-        self.common = runs.common
-        (folder / "hf").mkdir()
-        self.python("-c", f"import torch\n{_MODEL}", folder / "hf")
-        for processes in (1, 2):
-            self.convert(
-                f"--load-model-type hf --save-model-type mg --target-tensor-parallel-size {processes} "
-                f"--target-pipeline-parallel-size 1 --load-dir hf --save-dir start{processes} "
-                f"--tokenizer-model hf/tokenizer.json"
-            )
-        examples = [
-            {
-                "instruction": " ".join(f"w{(i + j) % 250}" for j in range(5)),
-                "input": "",
-                "output": " ".join(f"w{(2 * i + 3 * j) % 250}" for j in range(8)),
-            }
-            for i in range(64)
-        ]
-        (folder / "alpaca.json").write_text(json.dumps(examples))
-        self.instructions("plain")
-        self.instructions("packed", "--pack --neat-pack --seq-length 64")
-
-    def python(self, *words: object) -> str:
-        run = subprocess.run(
-            [sys.executable, *map(str, words)], cwd=self.folder, env=self.environment | current_test(),
-            capture_output=True, text=True, timeout=600,
-        )  # fmt: skip
-        assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-4000:]
-        return run.stdout
-
-    def convert(self, words: str) -> None:
-        self.python(*recorder(), self.llm / "convert_ckpt.py", *f"{_WEIGHTS_ARE} {words}".split())
-
-    def to_hugging_face(self, words: str) -> Path:
-        """The folder of the weights that convert_ckpt.py writes with these arguments."""
-        place = self.folder / f"back{len(list(self.folder.glob('back*')))}"
-        place.mkdir()
-        for file in ("config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"):
-            (place / file).symlink_to(self.folder / "hf" / file)
-        self.convert(
-            f"--load-model-type mg --save-model-type hf --target-tensor-parallel-size 1 "
-            f"--target-pipeline-parallel-size 1 --save-dir {place} {words}"
-        )
-        return place / "mg2hf"
-
-    def changed(self, place: Path) -> list[str]:
-        """The names of the weights that differ in any bit from the initial ones."""
-        return re.findall(r"^changed(.*)$", self.python("-c", _WEIGHTS, "hf", place), re.MULTILINE)[0].split()
-
-    def instructions(self, name: str, words: str = "") -> None:
-        self.python(self.llm / "preprocess_data.py", "--input", "./alpaca.json", "--tokenizer-name-or-path", "hf",
-                    "--output-prefix", f"./{name}", "--handler-name", "AlpacaStyleInstructionHandler", "--tokenizer-type",
-                    "PretrainedFromHF", "--workers", "1", "--prompt-type", "qwen", *words.split())  # fmt: skip
-
-    def tune(self, processes: int, flags: str) -> list[float]:
-        """The losses of three steps of supervised fine-tuning."""
-        layout = TENSOR if processes == 2 else ""
-        words = f"""{self.common} {_GEOMETRY} {layout} --load start{processes} --finetune --stage sft --is-instruction-dataset
-            --prompt-type qwen --tokenizer-not-use-fast --tokenizer-name-or-path hf {flags}"""
-        out = self.python(ROOT / "msadapter/distributed/_torchrun.py", "--standalone", "--nproc-per-node", processes,
-                          *recorder(), self.llm / "posttrain_gpt.py", *words.split())  # fmt: skip
-        found = [float(x) for x in re.findall(r"lm loss: (\S+)", out)]
-        assert len(found) == 3, out[-3000:]
-        return found
+from tests.npu.llm_rows import FUSED, OVERLAP
+from tests.npu.llm_tools import GEOMETRY, TARGETS, Tools
+from tests.npu.llm_trainer import ROOT, recorder
 
 
 @pytest.fixture(scope="module")
@@ -147,10 +34,32 @@ def tools(trainer, tmp_path_factory) -> Tools:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("processes", [1, 2])
-def test_weights_go_there_and_back_bit_for_bit(tools, processes) -> None:
-    assert len(list((tools.folder / f"start{processes}").glob("iter_*/mp_rank_*"))) == processes
-    assert tools.changed(tools.to_hugging_face(f"--load-dir start{processes}")) == []
+@pytest.mark.parametrize(("tensor", "pipeline"), [(1, 1), (2, 1), (2, 2)])
+def test_weights_go_there_and_back_bit_for_bit(tools, tensor, pipeline) -> None:
+    start = tools.start(tensor, pipeline)
+    assert len(list(start.glob("iter_*/mp_rank_*"))) == tensor * pipeline
+    assert tools.changed(tools.to_hugging_face(f"--load-dir {start}")) == []
+
+
+@pytest.mark.slow
+def test_the_first_converter_refuses_newer_transformers(tools) -> None:
+    """convert_ckpt.py of 26.1.0 refuses the transformers that the requirements of the same release name."""
+    if not tools.newer:
+        pytest.skip("release 2.3.0 converts with it")
+    run = tools.run(
+        [
+            sys.executable,
+            tools.llm / "convert_ckpt.py",
+            "--model-type",
+            "GPT",
+            "--load-dir",
+            "hf",
+            "--save-dir",
+            "x",
+        ]
+    )
+    assert run.returncode != 0
+    assert "the version transformers should be less than or equal to 4.57, but got 5.2" in run.stderr
 
 
 @pytest.mark.slow
@@ -183,13 +92,12 @@ def test_the_second_converter(trainer, tmp_path) -> None:
 @pytest.mark.slow
 def test_instruction_tuning(tools) -> None:
     """Fused operators on two processes give the losses of plain ones on one, also for packed samples with masks of their own."""
-    data = "--data-path plain --no-pad-to-seq-lengths --padded-samples"
+    data = f"--data-path {tools.instructions('plain')} --no-pad-to-seq-lengths --padded-samples"
     plain = tools.tune(1, data)
     assert tools.tune(2, f"{data} {FUSED}") == pytest.approx(plain, abs=1e-5)
     assert plain[-1] < plain[0]
-    data = (
-        f"--data-path packed --neat-pack --padded-samples --reset-attention-mask --micro-batch-size 1 {FUSED}"
-    )
+    packed = tools.instructions("packed", "--pack --neat-pack --seq-length 64")
+    data = f"--data-path {packed} --neat-pack --padded-samples --reset-attention-mask --micro-batch-size 1 {FUSED}"
     one = tools.tune(1, data)
     assert tools.tune(2, data) == pytest.approx(one, abs=1e-5)
     assert one != pytest.approx(plain, abs=1e-3)
@@ -198,11 +106,12 @@ def test_instruction_tuning(tools) -> None:
 @pytest.mark.slow
 def test_lora(tools) -> None:
     """Fused operators give the losses of plain ones. After merging, only the matrices to which LoRA adds have changed."""
-    lora = f"--data-path plain --no-pad-to-seq-lengths --lora-r 8 --lora-alpha 16 --lora-target-modules {TARGETS}"
+    plain_data = f"--data-path {tools.instructions('plain')} --no-pad-to-seq-lengths"
+    lora = f"{plain_data} --lora-r 8 --lora-alpha 16 --lora-target-modules {TARGETS}"
     plain = tools.tune(2, lora)
     assert tools.tune(2, f"{lora} --lora-fusion {FUSED} --save lora") == pytest.approx(plain, abs=1e-5)
     joined = tools.to_hugging_face(
-        f"--load-dir start2 --lora-load lora --lora-r 8 --lora-alpha 16 --lora-target-modules {TARGETS}"
+        f"--load-dir {tools.start(2)} --lora-load lora --lora-r 8 --lora-alpha 16 --lora-target-modules {TARGETS}"
     )
     names = set(tools.changed(joined))
     matrices = (
@@ -217,25 +126,45 @@ def test_lora(tools) -> None:
     assert names == {f"model.layers.{layer}.{matrix}.weight" for layer in range(2) for matrix in matrices}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("processes", [1, 2])
-def test_generation_is_that_of_hugging_face(tools, processes) -> None:
-    """inference.py on the converted weights gives the text of transformers' generate on the original ones, for the same prompt."""
-    words = f"""--use-mcore-models --tensor-model-parallel-size {processes} {_GEOMETRY} --untie-embeddings-and-output-weights
-        --max-position-embeddings 64 --seq-length 64 --make-vocab-size-divisible-by 1 --padded-vocab-size 256 --swiglu
-        --micro-batch-size 1 --disable-bias-linear --tokenizer-type PretrainedFromHF --tokenizer-name-or-path hf
-        --tokenizer-not-use-fast --load start{processes} --exit-on-missing-checkpoint --normalization RMSNorm
-        --position-embedding-type rope --hidden-dropout 0 --attention-dropout 0 --no-gradient-accumulation-fusion
-        --attention-softmax-in-fp32 --max-new-tokens 8 --task greedy"""
-    run = subprocess.run(
-        [sys.executable, str(ROOT / "msadapter/distributed/_torchrun.py"), "--standalone", "--nproc-per-node",
-         str(processes), str(tools.llm / "inference.py"), *words.split()],
-        cwd=tools.folder, env=tools.environment, capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
+_GENERATION = f"""--use-mcore-models {GEOMETRY} --untie-embeddings-and-output-weights --max-position-embeddings 64
+    --seq-length 64 --make-vocab-size-divisible-by 1 --padded-vocab-size 256 --swiglu --micro-batch-size 1
+    --disable-bias-linear --tokenizer-type PretrainedFromHF --tokenizer-name-or-path hf --tokenizer-not-use-fast
+    --exit-on-missing-checkpoint --normalization RMSNorm --position-embedding-type rope --hidden-dropout 0
+    --attention-dropout 0 --no-gradient-accumulation-fusion --attention-softmax-in-fp32"""
+_KINDS = "greedy do_sample beam_search beam_search_with_sampling"
+
+
+def _generated(tools, tensor: int, pipeline: int) -> tuple[str, dict[str, list[str]]]:
+    """(the prompt, the eight words that inference.py gives for each kind of search, each sampled among the two best)."""
+    words = f"""{_GENERATION} --tensor-model-parallel-size {tensor} --pipeline-model-parallel-size {pipeline}
+        --load {tools.start(tensor, pipeline)} --max-new-tokens 8 --top-k 2 --temperature 1.0 --task {_KINDS}"""
+    if tools.newer:
+        words += " --transformer-impl local"
+    run = tools.torchrun(tensor * pipeline, tools.llm / "inference.py", *words.split())
     assert run.returncode == 0, run.stderr[-4000:]
-    (said,) = re.findall(r"You:\n(.*)\n\nMindSpeed-LLM:\n(.*)", run.stdout + run.stderr)
-    (expected,) = re.findall(r"^greedy (.*)$", tools.python("-c", _GREEDY, said[0]), re.MULTILINE)
-    assert said[1].split() == expected.split() and len(expected.split()) == 8
+    said = re.findall(r"You:\n(.*)\n\nMindSpeed-LLM:\n(.*)", run.stdout + run.stderr)
+    assert len(said) == 4, run.stderr[-4000:]
+    return said[0][0], {kind: words.split() for kind, (_, words) in zip(_KINDS.split(), said, strict=True)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("tensor", "pipeline"), [(1, 1), (2, 1), (1, 2), (2, 2)])
+def test_generation_is_that_of_hugging_face(tools, tensor, pipeline) -> None:
+    """inference.py on the converted weights gives the text of transformers' generate on the original ones, for the same prompt.
+
+    That holds for greedy search and for two beams. Words that are sampled among the two best are among the two best of
+    transformers. Draws on several processes are not compared with those of one: stages of a pipeline have seeds of their own.
+    """
+    prompt, said = _generated(tools, tensor, pipeline)
+    assert all(len(words) == 8 for words in said.values()), said
+    job = ROOT / "tests/npu/jobs/generated.py"
+    program = (
+        "import torch, runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    out = tools.python("-c", program, job, "hf", prompt, 8, 2, " ".join(said["do_sample"]))
+    expected = json.loads(re.findall(r"^found (.*)$", out, re.MULTILINE)[0])
+    assert (said["greedy"], said["beam_search"]) == (expected["greedy"], expected["beams"])
+    assert expected["likely"] == [True] * 8
 
 
 @pytest.mark.slow
@@ -255,7 +184,7 @@ def test_a_run_goes_on_from_its_checkpoint(tools, trainer) -> None:  # noqa: F81
         once = once.replace(flag, "")
 
     def losses(flags: str) -> list[str]:
-        words = f"""{once} {_GEOMETRY} {FUSED} {OVERLAP} --bf16 --data-path {trainer.folder / "text_document"}
+        words = f"""{once} {GEOMETRY} {FUSED} {OVERLAP} --bf16 --data-path {trainer.folder / "text_document"}
             --tokenizer-name-or-path {trainer.folder / "tokenizer"} {flags}"""
         out = tools.python(ROOT / "msadapter/distributed/_torchrun.py", "--standalone", "--nproc-per-node", 2,
                            *recorder(), tools.llm / "pretrain_gpt.py", *words.split())  # fmt: skip
