@@ -1,11 +1,16 @@
 #!/usr/bin/env bash
 # All tests, on a fresh machine too: the set-up of auto_convert.sh, then pytest. Arguments go to pytest. Without arguments,
 # several processes share the tests: one for each core, four at most. MSADAPTER_TEST_WORKERS sets another number.
+# With --all, tests/everything.py runs everything else too: hours, and it goes on where it was stopped.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 cd "$root"
 bash auto_convert.sh --tests
 export MSADAPTER_BUILD="$root/build"
+if [ "${1:-}" = --all ]; then
+  shift
+  exec .venv/bin/python -m tests.everything "$@"
+fi
 if [ $# -eq 0 ]; then
   cores="$(nproc)"
   set -- -q -n "${MSADAPTER_TEST_WORKERS:-$((cores < 4 ? cores : 4))}" --dist worksteal
