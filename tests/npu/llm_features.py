@@ -123,7 +123,8 @@ _LIMITS = """Those without a release were seen with 2.3.0.
   several groups on a process, all groups are normalized together, and without it each alone. With pipeline parallelism
   `pretrain_mamba.py` ends with "core_transformer_config_from_args() takes 1 positional argument but 2 were given".
 - 26.1.0, `--ckpt-format torch_dist`, its default: a model whose first layers are dense (`--first-k-dense-replace`) cannot be
-  saved ("Invalid access pattern"), because its layers are not marked as different. `--ckpt-format torch` works.
+  saved ("Invalid access pattern"), because its layers are not marked as different; adapters of LoRA
+  cannot either. `--ckpt-format torch` works.
 - 26.1.0 takes a device whose name it does not know for an Ascend 950, and so the CPU that stands in for one: it calls
   torch_npu's own grouped products, and refuses CoC's fused kernels.
 - 26.1.0 refuses by name `--recompute-mla-up-proj` without `--mla-up-proj-tp-overlap`, `--mla-swap-core-attn-out` without DualPipeV,
@@ -144,7 +145,7 @@ PROGRAMS: list[tuple[str, str, str]] = [
     (
         "`pretrain_mamba.py`",
         "proven",
-        "the rows above, in bfloat16; with pipeline parallelism it fails upstream (see the limits)",
+        "the rows above, in bfloat16, but for context parallelism; with pipelines it fails upstream (see the limits)",
     ),
     (
         "`posttrain_gpt.py`, SFT and packed SFT",

@@ -411,4 +411,5 @@ NEXT_REFUSED = {
 NEXT_OPEN = {
     "deepseek3, engine": "does not hold: losses differ by 4.5e-5, because upstream's engine computes something else for this model "
     "(see the limits below)",
+    "mamba, context": "does not hold: the third loss differs by 4.4e-3, the first two by 9e-6; the cause is not known yet",
 }

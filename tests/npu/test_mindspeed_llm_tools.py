@@ -108,8 +108,9 @@ def test_lora(tools) -> None:
     """Fused operators give the losses of plain ones. After merging, only the matrices to which LoRA adds have changed."""
     plain_data = f"--data-path {tools.instructions('plain')} --no-pad-to-seq-lengths"
     lora = f"{plain_data} --lora-r 8 --lora-alpha 16 --lora-target-modules {TARGETS}"
+    save = "--save lora --ckpt-format torch"  # with 26.1.0's default, torch_dist, adapters cannot be saved
     plain = tools.tune(2, lora)
-    assert tools.tune(2, f"{lora} --lora-fusion {FUSED} --save lora") == pytest.approx(plain, abs=1e-5)
+    assert tools.tune(2, f"{lora} --lora-fusion {FUSED} {save}") == pytest.approx(plain, abs=1e-5)
     joined = tools.to_hugging_face(
         f"--load-dir {tools.start(2)} --lora-load lora --lora-r 8 --lora-alpha 16 --lora-target-modules {TARGETS}"
     )
