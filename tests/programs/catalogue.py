@@ -373,9 +373,17 @@ _LIBRARIES = {
     "accelerate": ("accelerated", ("accelerate",)),
     "peft": ("adapters", ("peft",)),
 }
-_OF_MODELS = ("torchvision classification", "timm")  # their differences are of very different sizes
+_OF_MODELS = ("torchvision classification", "timm", "trl")  # their differences are of very different sizes
+_OWN_LINES = {"trl": r"^(sft|dpo|reward|grpo)[^:]*: "}  # the trainers print lines too, with times
 LIBRARIES = tuple(
-    Program(name, "", str(DRIVERS / f"{driver}.py"), lines=".", packages=packages, models=name in _OF_MODELS)
+    Program(
+        name,
+        "",
+        str(DRIVERS / f"{driver}.py"),
+        lines=_OWN_LINES.get(name, "."),
+        packages=packages,
+        models=name in _OF_MODELS,
+    )
     for name, (driver, packages) in _LIBRARIES.items()
 )
 PROGRAMS = (*EXAMPLES, *GPTS, *LIBRARIES)

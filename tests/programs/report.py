@@ -18,8 +18,8 @@ edit by hand. Each row has the day on which it was measured.
 Each program is run unmodified on tiny local data, once with PyTorch 2.13.0 and once with msadapter, with one thread. A row is
 equal if the numbers that the program prints (losses, accuracies, gradient norms) differ by at most 1e-4 of max(1, size). The
 difference is the largest one. "rounding": the program makes so much of the last bits that PyTorch differs from itself at least
-as much when it has two threads or the instructions of an older processor. Each model of timm and of torchvision's classifiers is
-judged by itself.
+as much when it has two threads or the instructions of an older processor. Each model of timm and of torchvision's classifiers, and
+each trainer of trl, is judged by itself.
 
 Speed is PyTorch's CPU time divided by msadapter's, for the whole process, its start included. It is the median of some pairs of
 runs, which alternate (`--pairs`). A row without it has not been measured on a quiet machine yet.

@@ -13,6 +13,5 @@ for case in trl_cases.CASES:
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as folder:
         found = trl_cases.run(torch, case, folder)
-    print(f"{case}: losses", *found["losses"], flush=True)
-    for name in sorted({name for step in found["measures"] for name in step}):
-        print(f"{case}: {name}", *(step[name] for step in found["measures"] if name in step), flush=True)
+    measures = [step[name] for step in found["measures"] for name in sorted(step)]
+    print(f"{case}:", *found["losses"], *measures, flush=True)
