@@ -203,6 +203,53 @@ S volume_value(const Sampler &s, const T *image, const Taps<S> *t) {
   return sum;
 }
 
+// What N positions of an image use of its two dims, x first: [dim][tap][position].
+template <class T, int N>
+struct PlaneTaps {
+  T weight[2][2][N], scale[2][N];
+  int32_t index[2][2][N];  // -1 outside
+};
+
+// The same numbers as Sampler::taps() for bilinear samples, with vectors where positions outside of the image count as
+// zeros. `grid` has n positions, and the others are left out.
+template <class T, int N>
+void plane_taps(const Sampler &s, const T *grid, int n, PlaneTaps<T, N> *taps) {
+  for (int axis = 0; axis < 2; ++axis) {
+    const int64_t extent = s.size[2 - axis];
+    T(*weight)[N] = taps->weight[axis];
+    int32_t (*index)[N] = taps->index[axis];
+    if (s.padding != kZeros) {
+      for (int b = 0; b < n; ++b) {
+        const Taps<T> t = s.taps<T>(grid[2 * b + axis], extent);
+        for (int k = 0; k < 2; ++k) weight[k][b] = t.weight[k], index[k][b] = static_cast<int32_t>(t.index[k]);
+        taps->scale[axis][b] = t.scale;
+      }
+      continue;
+    }
+    const T scale = T(s.corners ? extent - 1 : extent) / T(2), half = s.corners ? T(0) : T(0.5), size = T(extent);
+    for (int b = 0; b < n; ++b) {
+      const T x = (grid[2 * b + axis] + T(1)) * scale - half, low = std::floor(x), high = low + T(1);
+      weight[1][b] = x - low;
+      weight[0][b] = T(1) - weight[1][b];
+      index[0][b] = static_cast<int32_t>((low >= T(0)) & (low < size) ? low : T(-1));
+      index[1][b] = static_cast<int32_t>((high >= T(0)) & (high < size) ? high : T(-1));
+      taps->scale[axis][b] = scale;
+    }
+  }
+}
+
+// The pixels at the four corners of n positions, and zero outside. The loads have a loop of their own, so that the
+// compiler uses vectors for what is computed from them.
+template <class T, int N>
+inline void read_corners(const T *pixels, const int32_t (&at)[4][N], int n, T (&value)[4][N]) {
+  for (int corner = 0; corner < 4; ++corner)
+    for (int i = 0; i < n; ++i) {
+      const int32_t k = at[corner][i];
+      const T v = pixels[k < 0 ? 0 : k];
+      value[corner][i] = k < 0 ? T(0) : v;
+    }
+}
+
 // Bilinear samples of an image in float or double, in blocks of positions: first what each position uses, and then one
 // channel after the other, which the compiler vectorises. The steps are those of plane_value().
 template <class T>
@@ -210,28 +257,26 @@ void sample_bilinear(const Sampler &s, const T *x, const T *grid, T *y) {
   constexpr int64_t kBlock = 64;
   const int64_t blocks = (s.positions + kBlock - 1) / kBlock;
   parallel_for(s.n * blocks, 8, [&](int64_t begin, int64_t end) {
+    PlaneTaps<T, kBlock> taps;
     int32_t at[4][kBlock];  // -1 outside
-    T weight[4][kBlock];
+    T weight[4][kBlock], value[4][kBlock];
     for (int64_t block = begin; block < end; ++block) {
       const int64_t image = block / blocks, first = block % blocks * kBlock, n = std::min(kBlock, s.positions - first);
-      for (int64_t i = 0; i < n; ++i) {
-        const T *position = grid + (image * s.positions + first + i) * 2;
-        const Taps<T> h = s.taps<T>(position[1], s.size[1]), v = s.taps<T>(position[0], s.size[2]);
-        for (int corner = 0; corner < 4; ++corner) {
-          const int64_t p = s.pixel(0, h.index[corner / 2], v.index[corner % 2]);
-          at[corner][i] = static_cast<int32_t>(p);
-          weight[corner][i] = h.weight[corner / 2] * v.weight[corner % 2];
+      plane_taps(s, grid + (image * s.positions + first) * 2, static_cast<int>(n), &taps);
+      const int32_t width = static_cast<int32_t>(s.size[2]);
+      for (int corner = 0; corner < 4; ++corner)
+        for (int64_t i = 0; i < n; ++i) {
+          const int32_t row = taps.index[1][corner / 2][i], column = taps.index[0][corner % 2][i];
+          at[corner][i] = (row < 0) | (column < 0) ? -1 : row * width + column;
+          weight[corner][i] = taps.weight[1][corner / 2][i] * taps.weight[0][corner % 2][i];
         }
-      }
       for (int64_t c = 0; c < s.channels; ++c) {
         const T *from = x + (image * s.channels + c) * s.pixels;
         T *__restrict to = y + (image * s.channels + c) * s.positions + first;
-        auto part = [&](int corner, int64_t i) {
-          const int32_t k = at[corner][i];
-          const T v = from[k < 0 ? 0 : k];
-          return (k < 0 ? T(0) : v) * weight[corner][i];
-        };
-        for (int64_t i = 0; i < n; ++i) to[i] = part(0, i) + part(1, i) + part(2, i) + part(3, i);
+        read_corners(from, at, static_cast<int>(n), value);
+        for (int64_t i = 0; i < n; ++i)
+          to[i] = value[0][i] * weight[0][i] + value[1][i] * weight[1][i] + value[2][i] * weight[2][i] +
+                  value[3][i] * weight[3][i];
       }
     }
   });
@@ -311,30 +356,24 @@ template <class T>
 void bilinear_grad(const Sampler &s, const T *g, const T *x, const T *grid, T *dx, T *dgrid) {
   constexpr int kVector = kVectorBytes / static_cast<int>(sizeof(T));
   parallel_for(s.n, 1, [&](int64_t begin, int64_t end) {
+    PlaneTaps<T, kVector> taps{};
+    T(&wx)[2][kVector] = taps.weight[0], (&wy)[2][kVector] = taps.weight[1];
     int32_t at[4][kVector];  // -1 outside
-    T weight[4][kVector], wy[2][kVector], wx[2][kVector], scale[2][kVector], slope[2][kVector], gs[kVector];
+    T weight[4][kVector], value[4][kVector], slope[2][kVector], gs[kVector];
     for (int64_t image = begin; image < end; ++image) {
       const int64_t plane = image * s.channels;
       if (dx) std::fill_n(dx + plane * s.pixels, s.channels * s.pixels, T(0));
       for (int64_t from = 0; from < s.positions; from += kVector) {
         const int length = static_cast<int>(std::min<int64_t>(kVector, s.positions - from));
-        const T *position = grid + (image * s.positions + from) * 2;
-        for (int b = 0; b < kVector; ++b) {
-          Taps<T> h, v;
-          h.index[0] = h.index[1] = v.index[0] = v.index[1] = -1;
-          if (b < length) h = s.taps<T>(position[2 * b + 1], s.size[1]), v = s.taps<T>(position[2 * b], s.size[2]);
-          for (int k = 0; k < 2; ++k) {
-            wy[k][b] = b < length ? h.weight[k] : T(0);
-            wx[k][b] = b < length ? v.weight[k] : T(0);
-            slope[k][b] = gs[b] = T(0);
-          }
-          for (int corner = 0; corner < 4; ++corner) {
-            at[corner][b] = static_cast<int32_t>(s.pixel(0, h.index[corner / 2], v.index[corner % 2]));
+        plane_taps(s, grid + (image * s.positions + from) * 2, length, &taps);
+        const int32_t width = static_cast<int32_t>(s.size[2]);
+        for (int corner = 0; corner < 4; ++corner)
+          for (int b = 0; b < kVector; ++b) {
+            const int32_t row = taps.index[1][corner / 2][b], column = taps.index[0][corner % 2][b];
+            at[corner][b] = (row < 0) | (column < 0) | (b >= length) ? -1 : row * width + column;
             weight[corner][b] = wy[corner / 2][b] * wx[corner % 2][b];
           }
-          scale[0][b] = b < length ? v.scale : T(0);
-          scale[1][b] = b < length ? h.scale : T(0);
-        }
+        for (int b = 0; b < kVector; ++b) slope[0][b] = slope[1][b] = gs[b] = T(0);
         for (int64_t c = plane; c < plane + s.channels; ++c) {
           std::copy_n(g + c * s.positions + from, length, gs);
           T *to = dx + c * s.pixels;
@@ -343,19 +382,15 @@ void bilinear_grad(const Sampler &s, const T *g, const T *x, const T *grid, T *d
               if (at[corner][b] >= 0) to[at[corner][b]] += weight[corner][b] * gs[b];
           if (!dgrid) continue;
           const T *pixels = x + c * s.pixels;
-          auto value = [&](int corner, int b) {
-            const int32_t k = at[corner][b];
-            const T p = pixels[k < 0 ? 0 : k];
-            return k < 0 ? T(0) : p;
-          };
+          read_corners(pixels, at, kVector, value);
           for (int b = 0; b < kVector; ++b) {
-            const T nw = value(0, b), ne = value(1, b), sw = value(2, b), se = value(3, b);
+            const T nw = value[0][b], ne = value[1][b], sw = value[2][b], se = value[3][b];
             slope[0][b] += ((ne - nw) * wy[0][b] + (se - sw) * wy[1][b]) * gs[b];
             slope[1][b] += ((sw - nw) * wx[0][b] + (se - ne) * wx[1][b]) * gs[b];
           }
         }
         for (int b = 0; dgrid && b < length; ++b)
-          for (int k = 0; k < 2; ++k) dgrid[(image * s.positions + from + b) * 2 + k] = slope[k][b] * scale[k][b];
+          for (int k = 0; k < 2; ++k) dgrid[(image * s.positions + from + b) * 2 + k] = slope[k][b] * taps.scale[k][b];
       }
     }
   });

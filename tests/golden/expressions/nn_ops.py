@@ -183,6 +183,15 @@ NN += [
     "F.pad(a, (4, 1), mode='reflect')",
     "F.pad(a, (1,))",
     "grad(lambda x: F.pad(x, (2, 1), mode='reflect').square(), a)",
+    "[grad(lambda x: F.pad(x, (2, 3, 2, 1), mode=m) * t(1, 7, 9, scale=3).to(d), t(1, 4, 4).to(d))"
+    " for m in ('reflect', 'replicate', 'circular') for d in (torch.float16, torch.bfloat16)]",
+    "[F.conv_tbc(t(5, 2, 3).to(d), t(3, 3, 4).to(d), t(4).to(d), k) for d in (torch.float32, torch.bfloat16)"
+    " for k in (0, 1, 3)]",
+    "grad2(lambda x, w, v: F.conv_tbc(x, w, v, 1), t(5, 2, 3, scale=1), t(3, 3, 4, scale=1), t(4, scale=1))",
+    "F.conv_tbc(t(1, 2, 3), t(3, 3, 4), t(4))",
+    "F.conv_tbc(t(5, 2, 3), t(3, 2, 4), t(4))",
+    "F.conv_tbc(t(5, 3), t(3, 3, 4), t(4))",
+    "F.conv_tbc(t(5, 2, 3), t(3, 3, 4), t(5))",
     "F.max_pool2d(t(1, 5, 5), 3, 2, 1, return_indices=True)",
     "F.max_pool2d(t(1, 2, 2), 3)",
     "F.avg_pool1d(t(1, 2, 7), 3, 2, 1, True, False)",
