@@ -56,6 +56,7 @@ return_types serialization signal signal.windows sparse special storage testing 
 testing._creation testing._internal types utils utils._mode_utils utils._python_dispatch utils._pytree
 utils.backcompat utils.checkpoint utils.collect_env utils.data utils.data._utils utils.data._utils.collate
 utils.data._utils.fetch utils.data._utils.worker utils.data.dataloader utils.data.dataset
+utils.data.datapipes utils.data.datapipes.iter utils.data.datapipes.iter.combinatorics
 utils.data.distributed utils.data.sampler utils.deterministic utils.dlpack utils.hooks utils.weak version xpu
 _higher_order_ops _higher_order_ops.associative_scan
 _higher_order_ops.cond _higher_order_ops.map _higher_order_ops.scan _higher_order_ops.while_loop

@@ -82,6 +82,34 @@ SUITES = {
         left_out={"compil": "tests torch.compile", "notebook": "downloads notebooks' packages"},
         environment={"EINOPS_TEST_BACKENDS": "numpy,torch"},
     ),
+    "accelerate": Suite(
+        "MSADAPTER_ACCELERATE",
+        {
+            name: f"tests/test_{name}.py"
+            for name in (
+                "accelerator",
+                "big_modeling",
+                "data_loader",
+                "hooks",
+                "kwargs_handlers",
+                "memory_utils",
+                "modeling_utils",
+                "offload",
+                "optimizer",
+                "scheduler",
+            )
+        },
+        ("accelerate", "transformers"),
+        left_out={
+            "dynamo": "tests torch.compile",
+            "compil": "tests torch.compile",
+            "fsdp": "starts processes that shard a model with FSDP2",
+            "multi_": "starts processes, or needs several devices",
+            "ddp": "starts processes, or needs several devices",
+            "deepspeed": "needs DeepSpeed",
+        },
+        environment={"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"},
+    ),
     "transformers": Suite(
         "MSADAPTER_TRANSFORMERS",
         {name: f"tests/models/{name}/test_modeling_{name}.py" for name in _FAMILIES},

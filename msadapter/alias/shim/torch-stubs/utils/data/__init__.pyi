@@ -3,6 +3,7 @@ import builtins as _builtins
 from torch._stub_types import *
 from torch.utils.data import _utils as _utils
 from torch.utils.data import dataloader as dataloader
+from torch.utils.data import datapipes as datapipes
 from torch.utils.data import dataset as dataset
 from torch.utils.data import distributed as distributed
 from torch.utils.data import sampler as sampler
