@@ -194,7 +194,7 @@ DENSE = {
     "qwen25, fully sharded": Row(
         "qwen25",
         2,
-        f"--bf16 {FUSED} --use-torch-fsdp2 --fsdp2-config-path {{llm}}/configs/FSDP2/fsdp2_config.yaml"
+        f"--bf16 {FUSED} --use-torch-fsdp2 --fsdp2-config-path {{folder}}/fsdp2.yaml"
         " --ckpt-format torch_dist",
         "--npu-deterministic",
     ),

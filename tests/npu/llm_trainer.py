@@ -40,6 +40,16 @@ special = {"eos_token": "<eos>", "unk_token": "<unk>", "pad_token": "<pad>"}
     json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 4096, **special}))
 """
 
+# How FSDP2 shards: what MindSpeed-LLM 2.3.0 has as an example, and 26.1.0 no longer brings.
+_FSDP2 = """
+reshard_after_forward: true
+param_dtype: bf16
+reduce_dtype: fp32
+output_dtype: bf16
+cast_forward_inputs: true
+num_to_forward_prefetch: 2
+"""
+
 
 def recorder() -> list[Path]:
     """Code that runs before a script and records the names that it enters, if MSADAPTER_RECORD_TARGETS is set to a folder."""
@@ -79,6 +89,7 @@ class Trainer:
             "OMP_NUM_THREADS": "1",
         }
         self.plain: dict[tuple, Outcome] = {}
+        (folder / "fsdp2.yaml").write_text(_FSDP2)
         subprocess.run(
             [sys.executable, "-c", f"import torch\n{_CORPUS}", folder],
             env=self.environment,
@@ -87,8 +98,8 @@ class Trainer:
         )
 
     def run(self, processes: int, model: str, flags: str, **variables: str) -> Outcome:
-        """Trains `model` with COMMON and `flags`, where {llm} is the checkout. Counts the operator calls of process 0."""
-        flags = flags.replace("{llm}", str(self.script.parent))
+        """Trains `model` with COMMON and `flags`, where {folder} is that of the data. Counts the operator calls of process 0."""
+        flags = flags.replace("{folder}", str(self.folder))
         words = f"{self.common} {MODELS[model]} {flags}".split()
         return self.train(processes, words, PROGRAMS.get(model, "pretrain_gpt.py"), **variables)
 
