@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import contextlib
 import keyword
 import math
 import re
@@ -234,6 +233,20 @@ class _NodeList:
         return _NodeList(self.graph, not self.backwards)
 
 
+class _InsertPoint:
+    """Where new nodes go. It counts from its making on, so a call without ``with`` moves the place for good."""
+
+    def __init__(self, graph, insert):
+        self._graph, self._before = graph, graph._insert
+        graph._insert = insert
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, kind, error, trace) -> None:
+        self._graph._insert = self._before
+
+
 class Graph:
     """A program as a list of nodes, from placeholders to the output."""
 
@@ -349,13 +362,8 @@ class Graph:
         to_erase._erased = True
         to_erase._set((), {})
 
-    @contextlib.contextmanager
     def _inserting(self, insert):
-        before, self._insert = self._insert, insert
-        try:
-            yield
-        finally:
-            self._insert = before
+        return _InsertPoint(self, insert)
 
     def inserting_before(self, n=None):
         """Context: new nodes go before ``n`` (the graph's beginning without one)."""

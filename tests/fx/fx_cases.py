@@ -177,6 +177,10 @@ CASES = expressions(
         "gm = trace(m); [gm.add_submodule('new.inner', torch.nn.ReLU()), gm.delete_submodule('new.inner'), "
         "hasattr(gm, 'new')]",
         "gm = trace(lambda x: F.relu(x, inplace=False)); gm(x - 3)",
+        "g = small(); n = list(g.nodes)[1]; _ = g.inserting_after(n); g.call_function(torch.sigmoid, (n,)); "
+        "[x.name for x in g.nodes]",
+        "g = small(); n = list(g.nodes)[1]; _ = g.inserting_before(n); g.call_function(torch.sigmoid, (list(g.nodes)[0],)); "
+        "[x.name for x in g.nodes]",
         "fx._pytree.tree_flatten_spec({'b': [1, (2, 3)], 'a': 4}, tree({'a': 0, 'b': [0, (0, 0)]}))",
         "fx._pytree.tree_flatten_spec([1, 2, 3], tree([0, 0]))",
         "fx._pytree.tree_flatten_spec(Pair(1, [2]), tree(Pair(0, [0])))",
