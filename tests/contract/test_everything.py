@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import pytest
 
@@ -66,6 +67,27 @@ def test_results_of_pytest_are_counted(tmp_path) -> None:
     assert everything.counts(file, 1) == (4, 2, 3)
     file.write_text('<testsuites><testsuite tests="2" failures="0" errors="0" skipped="0"/></testsuites>')
     assert everything.counts(file, 1) == (2, 1, 0)
+
+
+def test_pages_that_steps_write_are_no_change_of_the_commit(tmp_path, monkeypatch) -> None:
+    def git(*words: str) -> None:
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    for file in ("docs/page.md", "tests/everything.tsv", "code.py"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text("one\n")
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "one")
+    monkeypatch.setattr(everything, "ROOT", tmp_path)
+    head = everything.commit()
+    assert len(head) == 9
+    for file in ("docs/page.md", "tests/everything.tsv"):
+        (tmp_path / file).write_text("two\n")
+    assert everything.commit() == head
+    (tmp_path / "code.py").write_text("two\n")
+    assert everything.commit() == f"{head}+"
 
 
 def test_the_page_is_that_of_the_table() -> None:
