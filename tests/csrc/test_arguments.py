@@ -80,6 +80,27 @@ def test_sizes_that_no_memory_holds(call):
         eval(call, {"torch": torch})
 
 
+def test_triangles_of_few_positions_in_large_matrices():
+    """The rows without a position are not looked at, one after the other."""
+    top = 2**62
+    assert torch.tril_indices(top, 0).tolist() == [[], []]
+    assert torch.tril_indices(top, 2, 3 - top).tolist() == [
+        [top - 3, top - 2, top - 2, top - 1, top - 1],
+        [0, 0, 1, 0, 1],
+    ]
+    assert torch.triu_indices(top, 1).tolist() == [[0], [0]]
+    assert torch.triu_indices(2**31, 2**31, 2**31 - 2).tolist() == [
+        [0, 0, 1],
+        [2**31 - 2, 2**31 - 1, 2**31 - 1],
+    ]
+    for offset in (-(2**63), -3, -1, 0, 2, 2**63 - 1):
+        for rows, columns in ((3, 5), (5, 3), (1, 4), (0, 2)):
+            below = [(i, j) for i in range(rows) for j in range(columns) if j <= i + offset]
+            above = [(i, j) for i in range(rows) for j in range(columns) if j >= i + offset]
+            assert torch.tril_indices(rows, columns, offset).T.tolist() == [list(at) for at in below]
+            assert torch.triu_indices(rows, columns, offset).T.tolist() == [list(at) for at in above]
+
+
 @pytest.mark.parametrize(
     "bins, weight, message",
     [

@@ -104,6 +104,18 @@ void logspace_values(const Tensor &o, const Scalar &start, const Scalar &end, do
   }
 }
 
+// The sum of clamp(i + shift, 0, columns) over all rows i: rows without a position, then each has one more, then whole
+// rows.
+unsigned __int128 positions_below(int64_t rows, int64_t columns, int64_t shift) {
+  using Wide = __int128;
+  const Wide first = std::clamp<Wide>(-Wide(shift), 0, rows),
+             whole = std::clamp<Wide>(columns - Wide(shift), first, rows);
+  const Wide both_ends = first + whole - 1 + 2 * Wide(shift);  // of the rows between
+  const unsigned __int128 between =
+      whole > first ? static_cast<unsigned __int128>(both_ends) * static_cast<unsigned __int128>(whole - first) / 2 : 0;
+  return between + static_cast<unsigned __int128>(rows - whole) * static_cast<unsigned __int128>(columns);
+}
+
 }  // namespace
 
 MSA_KERNEL(Eye) {  // n, m, dtype
@@ -125,12 +137,20 @@ MSA_KERNEL(TriangleIndices) {
   auto end = [=](int64_t i) {
     return lower ? std::clamp<int64_t>(saturated_sum(saturated_sum(i, 1), offset), 0, columns) : columns;
   };
-  Size count(0);
-  for (int64_t i = 0; i < rows; ++i) count += end(i) - begin(i);
-  const Tensor o = c.out(0, DType::I64, Dims{2, count.value("the number of positions")});
-  if (shape_only()) return;
+  const unsigned __int128 below = positions_below(rows, columns, lower ? saturated_sum(offset, 1) : offset);
+  const unsigned __int128 all = static_cast<unsigned __int128>(rows) * static_cast<unsigned __int128>(columns);
+  const unsigned __int128 count = lower ? below : all - below;
+  // PyTorch computes the upper triangle from the whole matrix, whose positions must then be countable too.
+  check((lower ? count : all) <= INT64_MAX, "the triangle of a matrix of ", rows, " rows and ", columns,
+        " columns has too many positions");
+  const Tensor o = c.out(0, DType::I64, Dims{2, static_cast<int64_t>(count)});
+  if (shape_only() || count == 0) return;
+  // Rows without a position are left out: there may be far more of them than positions.
+  const int64_t back = offset == INT64_MIN ? INT64_MAX : -offset;
+  const int64_t start = lower ? std::clamp<int64_t>(back, 0, rows) : 0;
+  const int64_t stop = lower ? rows : std::clamp<int64_t>(saturated_sum(columns, back), 0, rows);
   int64_t *row = o.ptr<int64_t>(), *column = row + o.size(1);
-  for (int64_t i = 0; i < rows; ++i) {
+  for (int64_t i = start; i < stop; ++i) {
     const int64_t first = begin(i), n = end(i) - first;
     row = std::fill_n(row, n, i);
     for (int64_t j = 0; j < n; ++j) column[j] = first + j;
