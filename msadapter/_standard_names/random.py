@@ -34,22 +34,17 @@ def get_rng_state():
     return default_generator.get_state()
 
 
-def _seed_accelerator(seed: int) -> None:
-    if _accelerator.is_available():
-        manual_seed_all(seed)
-
-
 def manual_seed(seed) -> Generator:
     """Seed every generator and return the CPU generator. ValueError outside of [-2**63, 2**64)."""
     seed = int(seed)
-    _seed_accelerator(_generator.checked_seed(seed))
+    manual_seed_all(_generator.checked_seed(seed))
     return default_generator.manual_seed(seed)
 
 
 def seed() -> int:
     """Seed every generator with a random number from the operating system, and return this number."""
     value = default_generator.seed()
-    _seed_accelerator(value)
+    manual_seed_all(value)
     return value
 
 

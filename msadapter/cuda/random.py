@@ -25,10 +25,11 @@ __all__ = [
 
 
 class _Generators:
-    """The generators of the devices, which are created on first access."""
+    """The generators of the devices, which are created on first access, with the seed that all of them were last given."""
 
     def __init__(self):
         self._made = {}
+        self._seed: int | None = None
 
     def __len__(self):
         return _accelerator.device_count()
@@ -39,8 +40,15 @@ class _Generators:
         if not 0 <= index < max(len(self), 1):
             raise IndexError("device index out of range")
         if index not in self._made:
-            self._made[index] = Generator(device(_accelerator.kind() or "cuda", index), _default=True)
+            made = Generator(device(_accelerator.kind() or "cuda", index), _default=True)
+            self._made[index] = made if self._seed is None else made.manual_seed(self._seed)
         return self._made[index]
+
+    def seed_all(self, seed: int) -> None:
+        """Seed those that exist and those that are created later."""
+        self._seed = seed
+        for made in self._made.values():
+            made.manual_seed(seed)
 
     def __iter__(self):
         return (self[i] for i in range(len(self)))
@@ -84,9 +92,8 @@ def manual_seed(seed: int) -> None:
 
 
 def manual_seed_all(seed: int) -> None:
-    """Seeds the generators of all devices. Without an accelerator, nothing happens."""
-    for generator in default_generators:
-        generator.manual_seed(int(seed))
+    """Seeds the generators of all devices, also of those that a program uses only later."""
+    default_generators.seed_all(int(seed))
 
 
 def seed() -> None:

@@ -81,6 +81,20 @@ def test_each_device_draws_from_a_stream_of_its_own(accelerator):
     )
 
 
+def test_a_device_that_is_used_later_has_the_seed(monkeypatch, accelerator):
+    """Also the one that a program names without an accelerator."""
+    from msadapter.cuda import random
+
+    for asked in ("cuda", ""):
+        monkeypatch.setenv("MSADAPTER_DEVICE", asked)
+        monkeypatch.setattr(random.default_generators, "_made", {})
+        drawn = []
+        for _ in range(2):
+            torch.manual_seed(11)
+            drawn.append(torch.rand(3, device="cuda").tolist())
+        assert drawn[0] == drawn[1] == torch.rand(3, generator=torch.Generator().manual_seed(11)).tolist()
+
+
 def test_a_checkpoint_drops_again_what_it_has_dropped(accelerator):
     import msadapter.utils.checkpoint as checkpoints
 

@@ -80,7 +80,8 @@ FORWARD = {
     "hash_tensor": (lambda: (normal(),), torch.hash_tensor, 0.1),
     "histc": (lambda: (normal().view(-1), 100, -3, 3), torch.histc, 0.1),
     "equal": (lambda: [normal(4 * ROWS, COLUMNS)] * 2, torch.equal, 0.3),
-    "nonzero": (lambda: (normal() > 0,), torch.nonzero, 2.2),
+    # Below a half of the numbers: the pool of memory rounds the positions of a half and one more up to half as much again.
+    "nonzero": (lambda: (normal() > 0.1,), torch.nonzero, 2.2),
     "nonzero as a tuple": (lambda: (normal() > 0,), lambda x: x.nonzero(as_tuple=True), 3.1),
     "unique_consecutive": (lambda: (torch.randint(0, 3, (ROWS * COLUMNS,)),), torch.unique_consecutive, 1.6),
     "var of bfloat16": (lambda: (normal(dtype=torch.bfloat16), 1), torch.var, 0.1),
