@@ -31,6 +31,9 @@ _DIED = re.compile(r"class_name: (\w+)[\s\S]{0,600}?pid: (\d+)")
 _FAILED = re.compile(r"^(?:ray\.exceptions\.)?(\w*(?:Error|Exception)\w*)(?:\(\w+\))?: (.*)$", re.MULTILINE)
 _STORE = 200 * 2**20  # bytes that workers share
 
+# The ports that `ray start` takes by default: agent of the dashboard, client server, dashboard, metrics.
+_PORTS_OF_RAY = {52365, 10001, 8265, 44217, 44227}
+
 
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
@@ -154,9 +157,13 @@ def _beside_the_package() -> str:
 
 
 def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    """A port that is free, and is none of those that Ray takes for other parts of itself."""
+    while True:
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            port = int(one.getsockname()[1])
+        if port not in _PORTS_OF_RAY:
+            return port
 
 
 def _wait_for(child: subprocess.Popen[bytes], port: int, said: Path, seconds: float = 120) -> None:
