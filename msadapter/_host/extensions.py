@@ -133,13 +133,14 @@ spread_backward = _point(
     "(class, function): tensors of this class are spread over processes, and a backward pass runs on what the function makes "
     "of them: their local parts. By torch.distributed.tensor.",
 )
-sparse_backward = _point(
-    "sparse_backward",
-    "Like spread_backward, for sparse tensors: a backward pass runs on their values. By torch.sparse.",
+values_backward = _point(
+    "values_backward",
+    "Like spread_backward, for tensors whose numbers are one ordinary tensor, such as sparse and nested ones: a backward pass runs "
+    "on their values. By torch.autograd._over_values, which torch.sparse and torch.nested load.",
 )
-nested_backward = _point(
-    "nested_backward",
-    "Like spread_backward, for nested tensors: a backward pass runs on their values. By torch.nested.",
+sparse_gradients = _point(
+    "sparse_gradients",
+    "(class, function): adds sparse gradients to .grad of the dense leaves with which a backward pass begins. By torch.sparse.",
 )
 before_backward = _point(
     "before_backward",

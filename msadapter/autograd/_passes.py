@@ -148,8 +148,7 @@ def _is_checkpoint_valid() -> bool:
 
 
 def _execute(tensors, grads, inputs, *flags, make=_make_single_grads):
-    for point in (extensions.spread_backward, extensions.sparse_backward, extensions.nested_backward):
-        wrapper = point.value
+    for wrapper in (extensions.spread_backward.value, extensions.values_backward.value):
         if wrapper is not None and any(isinstance(x, wrapper[0]) for x in (*tensors, *inputs)):
             tensors, grads, inputs, results = wrapper[1](tensors, grads, inputs)
             found = _execute(tensors, grads, inputs, *flags, make=make)
@@ -211,9 +210,9 @@ def backward(
             t.retain_grad()  # without effect on leaves
     if create_graph:
         _warn_about_cycle()
-    sparse = extensions.sparse_backward.value
+    sparse = extensions.sparse_gradients.value
     if sparse is not None and any(isinstance(g, sparse[0]) for g in grads):
-        tensors, grads = sparse[2](tensors, grads, bool(create_graph))
+        tensors, grads = sparse[1](tensors, grads, bool(create_graph))
         if not tensors:
             return
     keep = create_graph if retain_graph is None else retain_graph

@@ -1,25 +1,14 @@
-"""The base class of nested tensors. Their numbers are one ordinary tensor.
-
-A nested tensor is a batch of tensors of different lengths. It is a Python subclass of an empty meta tensor, so an operator that
-does not know nested tensors raises an error and cannot compute something wrong. The numbers of all parts are one ordinary
-tensor, `_values`, and this tensor is in the graph: the gradient of a nested tensor is that of its values.
-"""
+"""The base class of nested tensors: batches of tensors of different lengths. The numbers of all parts are one ordinary tensor."""
 
 from __future__ import annotations
 
-import copy
 import functools
 
-from .._host import extensions
-from .._host.native import load
-from .._values.layout import FORMATS, LAYOUTS
+from .._values.layout import FORMATS
 from .._values.size import Size
-from ..autograd import backward
+from ..autograd._over_values import OverValues, arguments, declare_copies
 from ..autograd._passes import _mismatch
 from ..ops._declare import declarations, t
-from ..tensor import Tensor
-
-_C = load()
 
 
 def refusal(name: str, what: str = "") -> NotImplementedError:
@@ -42,35 +31,23 @@ def wrapped(dim: int, ndim: int) -> int:
     return dim % ndim
 
 
-class NestedBase(Tensor):
+class NestedBase(OverValues):
     """What both layouts have in common.
 
     Attributes:
-        _values: the numbers of all parts. Their graph is that of the nested tensor.
-        _extent: the shape.
+        _values: the numbers of all parts.
     """
 
-    _layout_name = ""
     operators: dict  # operator -> function(nested tensor, ...), for torch.add, Tensor.add, ...
 
     @classmethod
     def _shaped(cls, values, size, **attributes):
         """Return a tensor of the class with these values and this shape."""
-        seed = _C.raw_empty((1,), None, values.dtype)
-        made = _C.raw_view(_C.to_meta(seed), (0,) * len(size), (0,) * len(size), 0, values.dtype)
-        made.__class__ = cls
-        made.__dict__.update(_values=values, _extent=tuple(size), **attributes)
-        return made
+        return cls._over(values, (0,) * len(size), _values=values, _extent=tuple(size), **attributes)
+
+    _v = property(lambda self: self._values)
 
     # ---- what the layouts answer
-    def _with(self, values):
-        """Return a tensor of the same shape with other values."""
-        raise NotImplementedError(f"{type(self).__name__}._with: a layout must say it")
-
-    def _like(self, values, device):
-        """Return a tensor of the same shape with other values, which may be on another device."""
-        return self._with(values)
-
     def unbind(self, dim=0):
         """Return the parts as a tuple."""
         raise NotImplementedError(f"{type(self).__name__}.unbind: a layout must say it")
@@ -81,7 +58,6 @@ class NestedBase(Tensor):
         raise NotImplementedError(f"{cls.__name__}._element_by_element: a layout must say it")
 
     def _values_of_gradient(self, gradient):
-        """Return the values of a gradient of this tensor, in the order of `_values`."""
         if not isinstance(gradient, NestedBase) or not self.is_same_size(gradient):
             raise _mismatch(0, self, gradient)
         return gradient._values
@@ -89,14 +65,8 @@ class NestedBase(Tensor):
     # ---- description
     _size = property(lambda self: self._extent)
     shape = property(lambda self: Size(self._extent))
-    ndim = property(lambda self: len(self._extent))
-    layout = property(lambda self: LAYOUTS[self._layout_name])
-    device = property(lambda self: self._values.device)
     is_nested = property(lambda self: True)
     is_meta = property(lambda self: self._values.is_meta)
-    is_cpu = property(lambda self: self._values.is_cpu)
-    is_cuda = property(lambda self: self._values.is_cuda)
-    is_npu = property(lambda self: self._values.is_npu)
     _version = property(lambda self: self._values._version)
 
     def size(self, dim=None):
@@ -114,9 +84,6 @@ class NestedBase(Tensor):
 
     def __len__(self) -> int:
         return self._size[0]
-
-    def get_device(self) -> int:
-        return self._values.get_device()
 
     def is_same_size(self, other) -> bool:
         raise NotImplementedError(f"{type(self).__name__}.is_same_size: a layout must say it")
@@ -144,9 +111,6 @@ class NestedBase(Tensor):
             ".numpy() is not supported for tensor subclasses. Use unbind() or to_padded_tensor() of the nested tensor first."
         )
 
-    def __array__(self, dtype=None, copy=None):
-        return self.numpy()
-
     def tolist(self) -> list:
         return [part.tolist() for part in self.unbind()]
 
@@ -161,52 +125,6 @@ class NestedBase(Tensor):
     def __bool__(self) -> bool:
         raise RuntimeError("Boolean value of a nested tensor is ambiguous")
 
-    # ---- gradients: those of the values
-    requires_grad = property(
-        lambda self: self._values.requires_grad, lambda self, flag: self.requires_grad_(flag)
-    )
-    grad_fn = property(lambda self: self._values.grad_fn)
-    is_leaf = property(lambda self: self._values.is_leaf)
-    retains_grad = property(lambda self: self._values.retains_grad)
-
-    def requires_grad_(self, requires_grad=True):
-        self._values.requires_grad_(requires_grad)
-        return self
-
-    @property
-    def grad(self):
-        found = self._values.grad
-        return None if found is None else self._with(found)
-
-    @grad.setter
-    def grad(self, value):
-        self._values.grad = None if value is None else self._values_of_gradient(value)
-
-    @grad.deleter
-    def grad(self):
-        self._values.grad = None
-
-    def retain_grad(self) -> None:
-        self._values.retain_grad()
-
-    def register_hook(self, hook):
-        def on_values(gradient):
-            found = hook(self._with(gradient))
-            return None if found is None else self._values_of_gradient(found)
-
-        return self._values.register_hook(on_values)
-
-    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-        """Add the gradients to ``.grad`` of the leaves. ``gradient`` is nested as this tensor is."""
-        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
-
-    def detach(self):
-        return self._with(self._values.detach())
-
-    def detach_(self):
-        self._values.detach_()
-        return self
-
     @property
     def data(self):
         return self._with(self._values.data)
@@ -216,24 +134,11 @@ class NestedBase(Tensor):
         self._values.data = self._values_of_gradient(other)
 
     # ---- copies
-    def to(self, *args, **kwargs):
-        """Return the tensor with another dtype or on another device. The arguments are those of Tensor.to."""
-        found = self._values.to(*args, **kwargs)
-        return self if found is self._values else self._like(found, found.device)
-
     def cpu(self, memory_format=None):
         return self.to("cpu")
 
     def clone(self, *, memory_format=None):
         return self._with(self._values.clone(memory_format=memory_format or FORMATS["preserve_format"]))
-
-    def __deepcopy__(self, memo):
-        if not self.is_leaf:
-            return super().__deepcopy__(memo)  # raises the proper error
-        if id(self) not in memo:
-            made = self._with(copy.deepcopy(self._values, memo))
-            memo[id(self)] = made
-        return memo[id(self)]
 
     def to_padded_tensor(self, padding, output_size=None):
         """Return a dense tensor in which every part is as long as the longest one, filled up with ``padding``."""
@@ -248,7 +153,7 @@ class NestedBase(Tensor):
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
         name = function.__name__.rpartition(".")[2]
-        given = [a for a in _flat((args, kwargs or {})) if isinstance(a, NestedBase)]
+        given = [a for a in arguments((args, kwargs or {})) if isinstance(a, NestedBase)]
         kinds = {type(a) for a in given}
         if len(kinds) > 1:
             raise refusal(name, "nested tensors of different layouts")
@@ -271,57 +176,25 @@ def pointwise_names() -> frozenset[str]:
     return frozenset(names | {f"{name}_" for name in names})
 
 
-def declare(table: dict):
-    """Return a decorator that puts a function into the table under the names of operators."""
-
-    def operator(*names: str):
-        def put(function):
-            for name in names:
-                table[name] = function
-            return function
-
-        return put
-
-    return operator
+#: Operators that make a tensor of the same shape, whatever its numbers were.
+FILLED = ("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like")
 
 
-def _flat(value):
-    if isinstance(value, dict):
-        value = tuple(value.values())
-    if isinstance(value, (list, tuple)):
-        for one in value:
-            yield from _flat(one)
-    else:
-        yield value
+def shape_of(sizes) -> list:
+    """Return the shape that ``view(*sizes)`` was given, as numbers or as one sequence."""
+    return list(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)) else list(sizes)
 
 
-def values_pass(tensors, grads, inputs):
-    """Convert outputs, gradients and inputs of a backward pass to the values of nested tensors.
+def declare_common(operator) -> None:
+    """Declare, with a decorator of `declare`, the operators that both layouts answer by a method of the class."""
+    declare_copies(operator)
 
-    Also returns a function that converts the results to nested tensors.
-    """
-    made = []
-    for output, gradient in zip(tensors, grads, strict=True):
-        if not isinstance(output, NestedBase):
-            made.append(gradient)
-        elif gradient is None:
-            if output.numel() != 1:
-                raise RuntimeError("grad can be implicitly created only for scalar outputs")
-            made.append(t.ones_like(output._values.detach()))
-        else:
-            made.append(output._values_of_gradient(gradient))
+    @operator("unbind")
+    def _unbind(self, dim=0):
+        return self.unbind(dim)
 
-    def results(found):
-        return tuple(
-            x._with(g) if isinstance(x, NestedBase) and g is not None else g
-            for x, g in zip(inputs, found, strict=True)
-        )
-
-    return [_plain(x) for x in tensors], made, [_plain(x) for x in inputs], results
-
-
-def _plain(x):
-    return x._values if isinstance(x, NestedBase) else x
-
-
-extensions.nested_backward.provide((NestedBase, values_pass))
+    @operator("is_same_size")
+    def _is_same_size(self, other):
+        if not isinstance(self, NestedBase) or not isinstance(other, NestedBase):
+            raise RuntimeError("Expected both self and other to be nested tensors.")
+        return self.is_same_size(other)

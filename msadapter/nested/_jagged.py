@@ -10,12 +10,14 @@ import math
 
 from .._values.dtype import ALL
 from .._values.size import SymInt
+from ..autograd._over_values import declare
 from ..ops._declare import t
 from ..tensor import Tensor
-from ._base import NestedBase, declare, refusal, wrapped
+from ._base import FILLED, declare_common, refusal, shape_of, wrapped
 from ._internal.nested_tensor import NestedTensor, jagged_from_list, nested_from_padded
 
 operator = declare(NestedTensor.operators)
+declare_common(operator)
 _TENSORS = (list, tuple)
 
 
@@ -145,16 +147,6 @@ def _contiguous(self, memory_format=None):
     return self if self.is_contiguous() else self._with(self._values.contiguous())
 
 
-@operator("detach", "alias")
-def _detach(self):
-    return self.detach()
-
-
-@operator("_to_dtype")
-def _to_dtype(self, dtype, *args):
-    return self.to(dtype)
-
-
 def _filled(name: str) -> None:
     function = getattr(t, name)
 
@@ -167,15 +159,7 @@ def _filled(name: str) -> None:
         return self._like(values, values.device).requires_grad_(flag)
 
 
-for _name in (
-    "empty_like",
-    "zeros_like",
-    "ones_like",
-    "full_like",
-    "rand_like",
-    "randn_like",
-    "randint_like",
-):
+for _name in FILLED:
     _filled(_name)
 
 
@@ -342,11 +326,6 @@ def _bmm(input, mat2):
 
 
 # ---- views
-@operator("unbind")
-def _unbind(self, dim=0):
-    return self.unbind(dim)
-
-
 @operator("select", "_slice_one")
 def _select(self, dim, index):
     dim = wrapped(dim, self.ndim)
@@ -462,13 +441,9 @@ def _permute(self, *dims):
     return self._with(t.permute(self._values, [d - 1 for d in order[1:]]), order.index(self._ragged_idx))
 
 
-def _shape_of(sizes) -> list:
-    return list(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], _TENSORS) else list(sizes)
-
-
 @operator("view", "reshape", "_unsafe_view")
 def _view(self, *sizes):
-    size = _shape_of(sizes)
+    size = shape_of(sizes)
     if self._ragged_idx != 1 and self._size != tuple(size):
         raise RuntimeError(
             f"view(): does not support ragged_idx != 1 except when inp._size == size. inp._size is ({self._size}) and size is "
@@ -526,7 +501,7 @@ def _unsqueeze(self, dim):
 
 @operator("expand")
 def _expand(self, *sizes, implicit=False):
-    size = _shape_of(sizes)
+    size = shape_of(sizes)
     if not _same_raggedness(self, size):
         raise RuntimeError(f"expand(): cannot expand shape {self._size} -> {tuple(size)}")
     inner = [-1 if d == self._ragged_idx else size[d] for d in range(1, self.ndim)]
@@ -562,13 +537,6 @@ def _joined(name: str, extra: int) -> None:
 
 _joined("cat", 0)
 _joined("stack", 1)
-
-
-@operator("is_same_size")
-def _is_same_size(self, other):
-    if not isinstance(self, NestedBase) or not isinstance(other, NestedBase):
-        raise RuntimeError("Expected both self and other to be nested tensors.")
-    return self.is_same_size(other)
 
 
 # ---- to and from padded tensors

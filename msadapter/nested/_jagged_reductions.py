@@ -5,8 +5,9 @@ What is left of the ragged dim decides about the result: it is nested if the rag
 
 from __future__ import annotations
 
+from ..autograd._over_values import declare
 from ..ops._declare import t
-from ._base import declare, refusal, wrapped
+from ._base import refusal, wrapped
 from ._internal.nested_tensor import NestedTensor, nested_view_from_values_offsets_lengths
 
 operator = declare(NestedTensor.operators)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
+from ..autograd._over_values import declare
 from ..ops._declare import t
 from ..tensor import Tensor
-from ._base import declare, refusal, wrapped
+from ._base import FILLED, declare_common, refusal, shape_of, wrapped
 from ._strided import Part, StridedNestedTensor, from_parts, packed
 
 operator = declare(StridedNestedTensor.operators)
+declare_common(operator)
 
 
 def is_strided(value) -> bool:
@@ -95,16 +97,6 @@ def _contiguous(self, memory_format=None):
     return self._packed()
 
 
-@operator("detach", "alias")
-def _detach(self):
-    return self.detach()
-
-
-@operator("_to_dtype")
-def _to_dtype(self, dtype, *args):
-    return self.to(dtype)
-
-
 def _filled(name: str) -> None:
     function = getattr(t, name)
 
@@ -115,15 +107,7 @@ def _filled(name: str) -> None:
         return whole._with(function(whole._values, *args, **kwargs)).requires_grad_(flag)
 
 
-for _name in (
-    "empty_like",
-    "zeros_like",
-    "ones_like",
-    "full_like",
-    "rand_like",
-    "randn_like",
-    "randint_like",
-):
+for _name in FILLED:
     _filled(_name)
 
 
@@ -295,11 +279,6 @@ def _sum(input, dim=None, keepdim=False, *, dtype=None):
 
 
 # ---- views
-@operator("unbind")
-def _unbind(self, dim=0):
-    return self.unbind(dim)
-
-
 @operator("select", "_slice_one")
 def _select(self, dim, index):
     dim = wrapped(dim, self.ndim)
@@ -385,14 +364,10 @@ def _split(self, sizes, dim=0):
     return tuple(_narrow(self, dim, start, n) for start, n in zip(starts, sizes, strict=True))
 
 
-def _shape_of(sizes) -> list:
-    return list(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)) else list(sizes)
-
-
 @operator("view", "reshape")
 def _view(self, *sizes):
     """Return the parts with other sizes. -1 stands for the size that the part has at this dim."""
-    size = _shape_of(sizes)
+    size = shape_of(sizes)
     if not size or size[0] not in (-1, len(self)):
         raise RuntimeError(
             f"view: For now nested view cannot change or infer the implicit batch dimension, got {size}"
@@ -456,13 +431,6 @@ def _cat(tensors, dim=0):
     if wrapped(dim, tensors[0].ndim) != 0:
         raise RuntimeError("cat(): only dim=0 is supported for nested tensors with the strided layout")
     return from_parts([part for x in tensors for part in x.unbind()])
-
-
-@operator("is_same_size")
-def _is_same_size(self, other):
-    if not is_strided(self) or not is_strided(other):
-        raise RuntimeError("Expected both self and other to be nested tensors.")
-    return self.is_same_size(other)
 
 
 # ---- to padded tensors

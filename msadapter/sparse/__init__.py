@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._host import extensions
 from .._values.layout import LAYOUTS
 from ..ops._declare import t
-from ._base import SparseTensor, give_to_leaves, values_pass
+from ._base import SparseTensor, give_to_leaves
 from ._compressed import CompressedTensor
 from ._construct import (
     check_sparse_tensor_invariants,
@@ -35,7 +35,7 @@ __all__ = [
     "sum",
 ]
 
-extensions.sparse_backward.provide((SparseTensor, values_pass, give_to_leaves))
+extensions.sparse_gradients.provide((SparseTensor, give_to_leaves))
 dense_to_sparse_coo = dense_to_sparse
 
 

@@ -1,40 +1,25 @@
 """The base class of sparse tensors. Their indices and values are ordinary tensors.
 
-A sparse tensor is a Python subclass of a meta tensor with its shape. An operator that does not know sparse
-tensors therefore raises an error and cannot compute something wrong. The values are an ordinary tensor in the
-graph, so the gradient of a sparse tensor is that of its values, and results of table operators on the values
-are differentiable.
+The meta tensor beneath a sparse tensor has its shape. Results of table operators on the values are differentiable.
 """
 
 from __future__ import annotations
 
-import copy
-
-from .._host.native import load
 from .._values.dtype import ALL
 from .._values.layout import LAYOUTS
-from ..autograd import backward
+from ..autograd._over_values import OverValues, arguments, declare
 from ..ops._declare import t
 from ..tensor import Size, Tensor
 from ..tensor._rare_methods import not_for
 from ._printing import sparse_str
 
-_C = load()
 STRIDED = LAYOUTS["strided"]
 MAKERS: dict = {}  # layout name -> function(*parts, size, ...) that checks its parts; filled by _construct.py
 CONVERTERS: dict = {}  # layout name -> function(coalesced COO tensor, name, blocksize); filled by _compressed.py
 OPERATORS: dict = {}  # table operator -> function(sparse class, ...), for torch.add, Tensor.add, ...
 
 
-def operator(*names: str):
-    """Decorate a function that implements the operators of these names for sparse tensors."""
-
-    def declare(function):
-        for name in names:
-            OPERATORS[name] = function
-        return function
-
-    return declare
+operator = declare(OPERATORS)
 
 
 def int64(values):
@@ -45,13 +30,11 @@ def int64(values):
     return given.detach()
 
 
-class SparseTensor(Tensor):
+class SparseTensor(OverValues):
     """Base class of the sparse layouts.
 
     Programs create them with torch.sparse_coo_tensor and similar functions.
     """
-
-    _layout_name = ""
 
     def __new__(cls, *args, **kwargs):
         raise TypeError("sparse tensors are made by torch.sparse_coo_tensor and its kin")
@@ -59,11 +42,7 @@ class SparseTensor(Tensor):
     @classmethod
     def _shaped(cls, size, values):
         """Return a tensor of the class with this shape. The caller sets its indices and values."""
-        seed = _C.raw_empty((1,), None, values.dtype)
-        made = _C.raw_view(_C.to_meta(seed), tuple(size), (0,) * len(size), 0, values.dtype)
-        made.__class__ = cls
-        made.__dict__.update(_v=values, _extent=Size(size))
-        return made
+        return cls._over(values, tuple(size), _v=values, _extent=Size(size))
 
     # ---- what the layouts answer
     def _with(self, values, size=None):
@@ -76,15 +55,9 @@ class SparseTensor(Tensor):
 
     # ---- description
     shape = property(lambda self: self._extent)
-    ndim = property(lambda self: len(self._extent))
-    layout = property(lambda self: LAYOUTS[self._layout_name])
-    device = property(lambda self: self._v.device)
     is_sparse = property(lambda self: self._layout_name == "sparse_coo")
     is_sparse_csr = property(lambda self: self._layout_name == "sparse_csr")
     is_meta = property(lambda self: False)
-    is_cpu = property(lambda self: self._v.is_cpu)
-    is_cuda = property(lambda self: self._v.is_cuda)
-    is_npu = property(lambda self: self._v.is_npu)
 
     @property
     def nbytes(self):
@@ -95,9 +68,6 @@ class SparseTensor(Tensor):
 
     def is_contiguous(self, memory_format=None) -> bool:
         return False
-
-    def get_device(self) -> int:
-        return self._v.get_device()
 
     def _nnz(self) -> int:
         return self._v.shape[0]
@@ -115,9 +85,6 @@ class SparseTensor(Tensor):
     def numpy(self, *, force=False):
         raise TypeError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
 
-    def __array__(self, dtype=None, copy=None):
-        return self.numpy()
-
     def item(self):
         if self.numel() != 1:
             raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
@@ -132,49 +99,23 @@ class SparseTensor(Tensor):
     def __repr__(self, *, tensor_contents=None):
         return ("Parameter containing:\n" if self._is_param else "") + sparse_str(self)
 
-    # ---- gradients: those of the values
-    requires_grad = property(lambda self: self._v.requires_grad, lambda self, flag: self.requires_grad_(flag))
-    grad_fn = property(lambda self: self._v.grad_fn)
-    is_leaf = property(lambda self: self._v.is_leaf)
-    retains_grad = property(lambda self: self._v.retains_grad)
-
-    def requires_grad_(self, requires_grad=True):
-        self._v.requires_grad_(requires_grad)
-        return self
-
-    @property
-    def grad(self):
-        found = self._v.grad
-        return None if found is None else self._with(found)
-
-    @grad.setter
-    def grad(self, value):
-        self._v.grad = None if value is None else value._aligned(self)
-
-    @grad.deleter
-    def grad(self):
-        self._v.grad = None
-
+    # ---- gradients
     def _aligned(self, other):
         """Return the values in the order of the indices of ``other``, which has the same positions."""
         return self._v
 
-    def retain_grad(self) -> None:
-        self._v.retain_grad()
+    def _values_of_gradient(self, gradient):
+        return gradient._aligned(self)
 
-    def register_hook(self, hook):
-        def wrapped(g):
-            found = hook(self._with(g))
-            return None if found is None else found._aligned(self)
-
-        return self._v.register_hook(wrapped)
-
-    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-        """Like backward of a dense tensor. Of ``gradient``, the positions of this tensor are used."""
-        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
-
-    def detach(self):
-        return self._with(self._v.detach())
+    def _start_of_pass(self, gradient):
+        """Return the values at the positions of this tensor of a gradient that is sparse or dense."""
+        if not isinstance(gradient, Tensor) or gradient.shape != self.shape:
+            raise RuntimeError(
+                f"the gradient of a sparse tensor of shape {self.shape} must be a tensor of this shape"
+            )
+        if not isinstance(gradient, SparseTensor):
+            gradient = gradient.sparse_mask(self)
+        return gradient._aligned(self)
 
     @property
     def data(self):
@@ -188,25 +129,9 @@ class SparseTensor(Tensor):
         self.__dict__["_extent"] = other._extent
         self._v.requires_grad_(wanted)
 
-    def detach_(self):
-        self._v.detach_()
-        return self
-
     # ---- copies
-    def to(self, *args, **kwargs):
-        found = self._v.to(*args, **kwargs)
-        return self if found is self._v else self._with(found)
-
     def clone(self, *, memory_format=None):
         return self._with(self._v.clone())
-
-    def __deepcopy__(self, memo):
-        if not self.is_leaf:
-            return super().__deepcopy__(memo)  # raises the proper error
-        if id(self) not in memo:
-            made = self._with(copy.deepcopy(self._v, memo))
-            memo[id(self)] = made
-        return memo[id(self)]
 
     def __reduce_ex__(self, protocol):
         state = {k: v for k, v in self.__dict__.items() if not k.startswith("_")}
@@ -241,34 +166,9 @@ class SparseTensor(Tensor):
         name = function.__name__.rpartition(".")[2]
         handler = OPERATORS.get(name)
         if handler is None:
-            found = next(a for a in _flat((args, kwargs or {})) if isinstance(a, SparseTensor))
+            found = next(a for a in arguments((args, kwargs or {})) if isinstance(a, SparseTensor))
             raise not_for(found, name)
         return handler(*args, **(kwargs or {}))
-
-
-def values_pass(tensors, grads, inputs):
-    """Convert outputs, gradients and inputs of a backward pass to the values of sparse tensors.
-
-    A gradient keeps the positions that its output has. Also returns a function that converts the results to sparse tensors.
-    """
-    made = []
-    for output, gradient in zip(tensors, grads, strict=True):
-        if not isinstance(output, SparseTensor):
-            made.append(gradient)
-        elif gradient is None:
-            if output.numel() != 1:
-                raise RuntimeError("grad can be implicitly created only for scalar outputs")
-            made.append(t.ones_like(output._v.detach()))
-        else:
-            made.append(_positions_of(gradient, output))
-
-    def results(found):
-        return tuple(
-            x._with(g) if isinstance(x, SparseTensor) and g is not None else g
-            for x, g in zip(inputs, found, strict=True)
-        )
-
-    return [_values_of(x) for x in tensors], made, [_values_of(x) for x in inputs], results
 
 
 def give_to_leaves(tensors, grads, create_graph: bool):
@@ -292,33 +192,8 @@ def give_to_leaves(tensors, grads, create_graph: bool):
     return tuple(o for o, _ in kept), tuple(g for _, g in kept)
 
 
-def _values_of(x):
-    return x._v if isinstance(x, SparseTensor) else x
-
-
-def _positions_of(gradient, output):
-    """Return the values of a gradient, which is sparse or dense, at the positions of a sparse output."""
-    if not isinstance(gradient, Tensor) or gradient.shape != output.shape:
-        raise RuntimeError(
-            f"the gradient of a sparse tensor of shape {output.shape} must be a tensor of this shape"
-        )
-    if not isinstance(gradient, SparseTensor):
-        gradient = gradient.sparse_mask(output)
-    return gradient._aligned(output)
-
-
 SparseTensor.__name__ = SparseTensor.__qualname__ = "Tensor"
 SparseTensor.__module__ = "torch"
-
-
-def _flat(value):
-    if isinstance(value, dict):
-        value = tuple(value.values())
-    if isinstance(value, (list, tuple)):
-        for one in value:
-            yield from _flat(one)
-    else:
-        yield value
 
 
 def check_inside(indices, size) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 
+from .._host.native import load
 from .._values.dtype import ALL
 from .._values.layout import LAYOUTS
 from ..ops._declare import t
 from ..tensor import Size, Tensor
-from ._base import _C, MAKERS, check_inside, int64
+from ._base import MAKERS, check_inside, int64
 from ._compressed import KINDS, compressed
 from ._coo import coo
 
+_C = load()
 _checks = {"enabled": False}
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from .._host.native import load
 from ..autograd import Function, _is_checkpoint_valid, no_grad
 from ..ops._declare import t
-from ._base import _C
 from ._construct import sparse_coo_tensor
+
+_C = load()
 
 
 def _accumulate(weight, gradient) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from .._values.dtype import ALL
 from .._values.layout import FORMATS
+from ..autograd._over_values import arguments
 from ..ops._declare import t
 from ..tensor import Tensor
 from ..tensor._rare_methods import not_for
-from ._base import SparseTensor, _flat
+from ._base import SparseTensor
 
 _DTYPES = tuple(ALL[name] for name in ("float32", "bfloat16", "float16", "uint8", "int8"))
 _OPERATORS = frozenset(
@@ -77,7 +78,7 @@ class MkldnnTensor(SparseTensor):
     def __torch_function__(cls, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         name = function.__name__.rpartition(".")[2]
-        mine = [a for a in _flat((args, kwargs)) if isinstance(a, SparseTensor)]
+        mine = [a for a in arguments((args, kwargs)) if isinstance(a, SparseTensor)]
         if name not in _OPERATORS or not all(isinstance(a, MkldnnTensor) for a in mine):
             raise not_for(mine[0], name)
         if name in ("add", "__add__") and len(mine) < 2 or name in ("mul", "__mul__") and _mixed(args):

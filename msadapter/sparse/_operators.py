@@ -5,12 +5,16 @@ Operators of one tensor follow from the fact ``keeps_zeros`` of their declaratio
 
 from __future__ import annotations
 
+from .._host.native import load
+from ..autograd._over_values import declare_copies
 from ..ops._declare import declarations, t
 from ..tensor import Tensor
 from ..tensor._rare_methods import not_for
-from ._base import _C, SparseTensor, operator
+from ._base import SparseTensor, operator
 from ._compressed import CompressedTensor
 from ._coo import _INT, coo, gathered, is_coo, is_dense, keys
+
+_C = load()
 
 
 def _plain(x):
@@ -59,14 +63,7 @@ def _to_dense(self, dtype=None, masked_grad=None):
     return self.to_dense(dtype)
 
 
-@operator("detach", "alias")
-def _detach(self):
-    return self.detach()
-
-
-@operator("_to_dtype")
-def _to_dtype(self, dtype, *args):
-    return self.to(dtype)
+declare_copies(operator)
 
 
 def _common(a, b):
