@@ -9,6 +9,7 @@ from .._values.size import Size
 from ..autograd._over_values import OverValues, arguments, declare_copies
 from ..autograd._passes import _mismatch
 from ..ops._declare import declarations, t
+from ..ops._geometry import wrap_dim
 
 
 def refusal(name: str, what: str = "") -> NotImplementedError:
@@ -16,19 +17,6 @@ def refusal(name: str, what: str = "") -> NotImplementedError:
     return NotImplementedError(
         f"torch.{name}: {what or 'nested tensors'} are not supported (docs/coverage.md)"
     )
-
-
-def wrapped(dim: int, ndim: int) -> int:
-    """Return a dim that counts from the front.
-
-    Raises:
-        IndexError: there is no such dim.
-    """
-    if not -ndim <= dim < ndim:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})"
-        )
-    return dim % ndim
 
 
 class NestedBase(OverValues):
@@ -70,7 +58,7 @@ class NestedBase(OverValues):
     _version = property(lambda self: self._values._version)
 
     def size(self, dim=None):
-        return self.shape if dim is None else self._size[wrapped(dim, self.ndim)]
+        return self.shape if dim is None else self._size[wrap_dim(dim, self.ndim)]
 
     def dim(self) -> int:
         return self.ndim

@@ -12,8 +12,9 @@ from .._values.dtype import ALL
 from .._values.size import SymInt
 from ..autograd._over_values import declare
 from ..ops._declare import t
+from ..ops._geometry import wrap_dim
 from ..tensor import Tensor
-from ._base import FILLED, declare_common, refusal, shape_of, wrapped
+from ._base import FILLED, declare_common, refusal, shape_of
 from ._internal.nested_tensor import NestedTensor, jagged_from_list, nested_from_padded
 
 operator = declare(NestedTensor.operators)
@@ -31,7 +32,7 @@ def inner_dim(self, dim: int, name: str, extra: int = 0) -> int:
     Args:
         extra: how many dims the result has more than ``self``.
     """
-    dim = wrapped(dim, self.ndim + extra)
+    dim = wrap_dim(dim, self.ndim + extra)
     if dim == self._ragged_idx and not extra:
         raise RuntimeError(f"{name}(): not supported for NestedTensor on ragged dim")
     if dim == 0:
@@ -251,7 +252,7 @@ def _softmax(name: str) -> None:
             raise RuntimeError(
                 f"{name}(): not supported for dimensions of type '{type(dim).__name__}' for NestedTensor"
             )
-        dim = wrapped(dim, input.ndim)
+        dim = wrap_dim(dim, input.ndim)
         if dim == 0:
             raise RuntimeError(
                 f"{name}(): not supported when reducing across the batch dimension for NestedTensor"
@@ -328,7 +329,7 @@ def _bmm(input, mat2):
 # ---- views
 @operator("select", "_slice_one")
 def _select(self, dim, index):
-    dim = wrapped(dim, self.ndim)
+    dim = wrap_dim(dim, self.ndim)
     if dim == 0:
         return self.unbind()[index]
     inner = inner_dim(self, dim, "select")
@@ -393,7 +394,7 @@ _divided("split_with_sizes")
 
 @operator("chunk")
 def _chunk(self, chunks, dim=0):
-    if wrapped(dim, self.ndim) != 0:
+    if wrap_dim(dim, self.ndim) != 0:
         inner = inner_dim(self, dim, "chunk")
         return tuple(self._with(x) for x in t.chunk(self._values, chunks, inner))
     if self._ragged_idx != 1 or self._lengths is not None:
@@ -412,7 +413,7 @@ def _of_lengths(values, lengths, device):
 
 @operator("transpose", "swapaxes", "swapdims")
 def _transpose(self, dim0, dim1):
-    dim0, dim1 = wrapped(dim0, self.ndim), wrapped(dim1, self.ndim)
+    dim0, dim1 = wrap_dim(dim0, self.ndim), wrap_dim(dim1, self.ndim)
     if dim0 == dim1:
         return self._with(self._values)
     if 0 in (dim0, dim1):
@@ -431,7 +432,7 @@ def _permute(self, *dims):
             f"permute(): number of dimensions in the tensor input ({self.ndim}) does not match the length of the desired "
             f"ordering of dimensions ({len(dims)})."
         )
-    order = [wrapped(d, self.ndim) for d in dims]
+    order = [wrap_dim(d, self.ndim) for d in dims]
     if len(set(order)) != len(order):
         raise ValueError("permute(): duplicate dims are not allowed.")
     if self._lengths is not None:
@@ -463,7 +464,7 @@ def _view_as(self, other):
 
 @operator("flatten")
 def _flatten(input, start_dim=0, end_dim=-1):
-    first, last = wrapped(start_dim, input.ndim), wrapped(end_dim, input.ndim)
+    first, last = wrap_dim(start_dim, input.ndim), wrap_dim(end_dim, input.ndim)
     for dim in (first, last):
         inner_dim(input, dim, "flatten")
     if first < input._ragged_idx < last:
@@ -528,7 +529,7 @@ def _joined(name: str, extra: int) -> None:
         every = [x if is_jagged(x) else _expand_as(x, first) for x in tensors]
         if any(x.ndim != first.ndim or not _same_raggedness(x, first._size) for x in every):
             raise RuntimeError(f"{name}(): expected all nested tensors to have the same nested structure")
-        inner = wrapped(dim, first.ndim + extra) - 1
+        inner = wrap_dim(dim, first.ndim + extra) - 1
         if inner < 0 or (not extra and inner == first._ragged_idx - 1):
             inner_dim(first, dim, name)
         ragged = first._ragged_idx + (extra and inner <= first._ragged_idx - 1)

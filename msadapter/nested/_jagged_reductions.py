@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from ..autograd._over_values import declare
 from ..ops._declare import t
-from ._base import refusal, wrapped
+from ..ops._geometry import wrap_dim
+from ._base import refusal
 from ._internal.nested_tensor import NestedTensor, nested_view_from_values_offsets_lengths
 
 operator = declare(NestedTensor.operators)
@@ -19,7 +20,7 @@ def _inner(self, dim: int) -> int:
 
 
 def _dims(self, dim) -> list[int]:
-    return [wrapped(d, self.ndim) for d in (dim if isinstance(dim, (list, tuple)) else [dim])]
+    return [wrap_dim(d, self.ndim) for d in (dim if isinstance(dim, (list, tuple)) else [dim])]
 
 
 def _with_dim(found, dim: int):

@@ -13,8 +13,9 @@ from .._host.warn import warn_once
 from .._values.dtype import ALL
 from ..autograd._passes import _mismatch
 from ..ops._declare import t
+from ..ops._geometry import wrap_dim
 from ..tensor import Tensor
-from ._base import NestedBase, refusal, wrapped
+from ._base import NestedBase, refusal
 
 _INT = ALL["int64"]
 
@@ -114,7 +115,7 @@ class StridedNestedTensor(NestedBase):
     def size(self, dim=None):
         if dim is None:
             return self.shape
-        dim = wrapped(dim, self.ndim)
+        dim = wrap_dim(dim, self.ndim)
         if self._size[dim] is None:
             raise RuntimeError(f"Given dimension {dim} is irregular and does not have a size.")
         return self._size[dim]

@@ -6,8 +6,9 @@ import math
 
 from ..autograd._over_values import declare
 from ..ops._declare import t
+from ..ops._geometry import wrap_dim
 from ..tensor import Tensor
-from ._base import FILLED, declare_common, refusal, shape_of, wrapped
+from ._base import FILLED, declare_common, refusal, shape_of
 from ._strided import Part, StridedNestedTensor, from_parts, packed
 
 operator = declare(StridedNestedTensor.operators)
@@ -185,7 +186,7 @@ def _softmax(name: str) -> None:
     def run(input, dim=None, dtype=None, _stacklevel=3):
         if not isinstance(dim, int):
             raise RuntimeError(f"{name}(): nested tensors need a dim")
-        place = wrapped(dim, input.ndim)
+        place = wrap_dim(dim, input.ndim)
         if place == 0:
             raise RuntimeError(f"Cannot apply {name} across nested dimension 0")
         return _by_part(lambda part: function(part, place - 1, dtype=dtype), input)
@@ -269,7 +270,7 @@ def _sum(input, dim=None, keepdim=False, *, dtype=None):
         raise RuntimeError(
             f"NestedTensor only allows reduction of a single dimension for now, got {len(dims)} dimensions."
         )
-    if wrapped(dims[0], input.ndim) != input.ndim - 1:
+    if wrap_dim(dims[0], input.ndim) != input.ndim - 1:
         raise RuntimeError(
             f"NestedTensor can only be reduced across the last dimension for now got dimension {dims[0]} instead."
         )
@@ -281,9 +282,9 @@ def _sum(input, dim=None, keepdim=False, *, dtype=None):
 # ---- views
 @operator("select", "_slice_one")
 def _select(self, dim, index):
-    dim = wrapped(dim, self.ndim)
+    dim = wrap_dim(dim, self.ndim)
     if dim == 0:
-        return self.unbind()[wrapped(index, len(self))]
+        return self.unbind()[wrap_dim(index, len(self))]
 
     def one(part):
         length = part.size[dim - 1]
@@ -301,7 +302,7 @@ def _without(values: tuple, place: int) -> tuple:
 
 @operator("transpose", "swapaxes", "swapdims")
 def _transpose(self, dim0, dim1):
-    dim0, dim1 = wrapped(dim0, self.ndim), wrapped(dim1, self.ndim)
+    dim0, dim1 = wrap_dim(dim0, self.ndim), wrap_dim(dim1, self.ndim)
     if dim0 == dim1:
         return self
     if 0 in (dim0, dim1):
@@ -317,7 +318,7 @@ def _transpose(self, dim0, dim1):
 
 @operator("narrow")
 def _narrow(self, dim, start, length):
-    dim = wrapped(dim, self.ndim)
+    dim = wrap_dim(dim, self.ndim)
     if dim == 0:
         raise refusal("narrow", "nested tensors along dim 0")
     parts = []
@@ -332,7 +333,7 @@ def _narrow(self, dim, start, length):
 
 @operator("chunk")
 def _chunk(self, chunks, dim=0):
-    dim = wrapped(dim, self.ndim)
+    dim = wrap_dim(dim, self.ndim)
     if dim != self.ndim - 1:
         raise RuntimeError("Chunk for nested tensors is currently only supported for the last dimension.")
     if chunks <= 0:
@@ -349,7 +350,7 @@ def _chunk(self, chunks, dim=0):
 
 @operator("split", "split_with_sizes")
 def _split(self, sizes, dim=0):
-    dim = wrapped(dim, self.ndim)
+    dim = wrap_dim(dim, self.ndim)
     if dim != self.ndim - 1:
         raise refusal("split", "nested tensors along another dim than the last")
     length = _last_dims(self, 1, "split")[0]
@@ -390,7 +391,7 @@ def _one_view(size: tuple, wanted) -> tuple:
 
 @operator("unflatten")
 def _unflatten(self, dim, sizes):
-    dim = wrapped(dim, self.ndim)
+    dim = wrap_dim(dim, self.ndim)
     return _by_part(lambda part: t.unflatten(part, dim - 1, sizes), self)
 
 
@@ -398,7 +399,7 @@ def _unflatten(self, dim, sizes):
 def _squeeze(self, dim=None):
     if dim is None:
         raise RuntimeError("For nested tensors, squeeze without the dim argument is not supported.")
-    dim = wrapped(dim, self.ndim)
+    dim = wrap_dim(dim, self.ndim)
     if dim == 0:
         raise RuntimeError("For nested tensors, squeezing dimension 0 is not supported at the moment.")
     if self._size[dim] != 1:
@@ -409,7 +410,7 @@ def _squeeze(self, dim=None):
 
 @operator("unsqueeze")
 def _unsqueeze(self, dim):
-    dim = wrapped(dim, self.ndim + 1)
+    dim = wrap_dim(dim, self.ndim + 1)
     if dim == 0:
         raise RuntimeError("For nested tensors, unsqueezing dimension 0 is not supported at the moment.")
     at = dim - 1
@@ -428,7 +429,7 @@ def _unsqueeze(self, dim):
 def _cat(tensors, dim=0):
     if not all(is_strided(x) for x in tensors):
         raise RuntimeError("cat(): expected each tensor in given list to be nested.")
-    if wrapped(dim, tensors[0].ndim) != 0:
+    if wrap_dim(dim, tensors[0].ndim) != 0:
         raise RuntimeError("cat(): only dim=0 is supported for nested tensors with the strided layout")
     return from_parts([part for x in tensors for part in x.unbind()])
 
