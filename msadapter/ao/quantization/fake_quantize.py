@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-
 from ... import ops
 from ..._quantized import SCHEMES
 from ..._values.dtype import ALL, OTHERS
-from ...nn import Module
-from .observer import MovingAverageMinMaxObserver, MovingAveragePerChannelMinMaxObserver, _Partial
+from .observer import (
+    _CHANNEL,
+    MovingAverageMinMaxObserver,
+    MovingAveragePerChannelMinMaxObserver,
+    _Configured,
+)
 
 __all__ = [
     "FakeQuantize",
@@ -20,10 +22,9 @@ __all__ = [
     "enable_fake_quant",
     "enable_observer",
 ]
-_BY_CHANNEL = (SCHEMES["per_channel_affine"], SCHEMES["per_channel_symmetric"])
 
 
-class FakeQuantize(Module):
+class FakeQuantize(_Configured):
     """Rounds values to those that integers with a scale and a zero point stand for. An observer chooses both.
 
     Args:
@@ -31,6 +32,8 @@ class FakeQuantize(Module):
         quant_min, quant_max: the range of the integers.
         observer_kwargs: further arguments of the observer.
     """
+
+    _by_slice = ("scale", "zero_point")
 
     def __init__(
         self,
@@ -53,12 +56,7 @@ class FakeQuantize(Module):
         self.register_buffer("scale", ops.tensor([1.0]))
         self.register_buffer("zero_point", ops.tensor([0], dtype=ALL["int32"]))
         self.dtype, self.qscheme, self.ch_axis = seen.dtype, seen.qscheme, getattr(seen, "ch_axis", -1)
-        self.is_per_channel = self.qscheme in _BY_CHANNEL
-
-    @classmethod
-    def with_args(cls, **kwargs):
-        """Return the class with these arguments, for a `QConfig`."""
-        return _Partial(functools.partial(cls, **kwargs))
+        self.is_per_channel = self.qscheme in _CHANNEL
 
     def enable_fake_quant(self, enabled: bool = True) -> None:
         """Round from now on, or not."""
@@ -95,12 +93,6 @@ class FakeQuantize(Module):
         return ops.fake_quantize_per_tensor_affine(
             X, self.scale, self.zero_point, self.quant_min, self.quant_max
         )
-
-    def _load_from_state_dict(self, state_dict, prefix, *rest):
-        for name in ("scale", "zero_point"):  # their number is that of the slices that have been seen
-            if f"{prefix}{name}" in state_dict:
-                getattr(self, name).resize_(state_dict[f"{prefix}{name}"].shape)
-        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def extra_repr(self) -> str:
         return (

@@ -58,17 +58,32 @@ class _Partial:
         return _Partial(functools.partial(self.p, **kwargs))
 
 
-class ObserverBase(Module):
-    """The base class of observers."""
+class _Configured(Module):
+    """A module whose class a `QConfig` names, and whose tensors get as many elements as a file has for them.
 
-    def __init__(self, dtype, is_dynamic: bool = False):
-        super().__init__()
-        self.dtype, self.is_dynamic = dtype, is_dynamic
+    _by_slice: the names of buffers with an element for each slice that has been seen.
+    """
+
+    _by_slice: tuple[str, ...] = ()
 
     @classmethod
     def with_args(cls, **kwargs):
         """Return the class with these arguments, for a `QConfig`."""
         return _Partial(functools.partial(cls, **kwargs))
+
+    def _load_from_state_dict(self, state_dict, prefix, *rest):
+        for name in self._by_slice:
+            if f"{prefix}{name}" in state_dict:
+                getattr(self, name).resize_(state_dict[f"{prefix}{name}"].shape)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+class ObserverBase(_Configured):
+    """The base class of observers."""
+
+    def __init__(self, dtype, is_dynamic: bool = False):
+        super().__init__()
+        self.dtype, self.is_dynamic = dtype, is_dynamic
 
 
 class NoopObserver(ObserverBase):
@@ -97,6 +112,7 @@ class _RangeObserver(ObserverBase):
     """
 
     _schemes: tuple = ()
+    _by_slice = ("min_val", "max_val")
 
     def __init__(self, dtype=_QUINT8, qscheme=_TENSOR[0], reduce_range=False, quant_min=None, quant_max=None,
                  factory_kwargs=None, eps=_EPS, is_dynamic=False, **kwargs):  # fmt: skip
@@ -181,11 +197,13 @@ class _RangeObserver(ObserverBase):
     def extra_repr(self) -> str:
         return f"min_val={self.min_val}, max_val={self.max_val}"
 
-    def _load_from_state_dict(self, state_dict, prefix, *rest):
-        for name in ("min_val", "max_val"):  # their number is that of the slices that have been seen
-            if f"{prefix}{name}" in state_dict:
-                getattr(self, name).resize_(state_dict[f"{prefix}{name}"].shape)
-        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+def _averaged(observer, low, high):
+    """Return the range that an observer has seen, moved towards a new one by its averaging constant."""
+    share = observer.averaging_constant
+    return observer.min_val + share * (low - observer.min_val), observer.max_val + share * (
+        high - observer.max_val
+    )
 
 
 class MinMaxObserver(_RangeObserver):
@@ -217,14 +235,9 @@ class MovingAverageMinMaxObserver(MinMaxObserver):
     def forward(self, x_orig):
         if x_orig.numel():
             low, high = ops.aminmax(x_orig.detach().to(self.min_val.dtype))
-            self._seen(*self._moved(low, high, bool(self.min_val == float("inf"))))
+            first = bool(self.min_val == float("inf"))
+            self._seen(*((low, high) if first else _averaged(self, low, high)))
         return x_orig
-
-    def _moved(self, low, high, first: bool):
-        if first:
-            return low, high
-        share = self.averaging_constant
-        return self.min_val + share * (low - self.min_val), self.max_val + share * (high - self.max_val)
 
 
 class PerChannelMinMaxObserver(_RangeObserver):
@@ -265,10 +278,7 @@ class MovingAveragePerChannelMinMaxObserver(PerChannelMinMaxObserver):
         self.averaging_constant = averaging_constant
 
     def _joined(self, low, high):
-        if not self.min_val.numel():
-            return low, high
-        share = self.averaging_constant
-        return self.min_val + share * (low - self.min_val), self.max_val + share * (high - self.max_val)
+        return _averaged(self, low, high) if self.min_val.numel() else (low, high)
 
 
 class HistogramObserver(ObserverBase):
