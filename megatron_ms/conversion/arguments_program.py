@@ -11,22 +11,19 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
+
+from megatron_ms.conversion.parts import copy_weights
 
 
 def main() -> None:
-    import torch
+    arguments = json.loads(sys.argv[3])
 
-    source, result, arguments = Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3])
-    for file in sorted(source.glob("*/*.pt")):
-        if "optim" in file.name and not file.name.startswith("model"):
-            continue
-        state = torch.load(file, map_location="cpu", weights_only=False)
-        kept = {name: value for name, value in state.items() if name not in ("optimizer", "rng_state")}
+    def change(part: str, content: dict[str, Any]) -> None:
         for name, value in arguments.items():
-            setattr(kept["args"], name, value)
-        place = result / file.parent.name
-        place.mkdir(parents=True)
-        torch.save(kept, place / file.name)
+            setattr(content["args"], name, value)
+
+    copy_weights(Path(sys.argv[1]), Path(sys.argv[2]), change)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from . import forms
 
 if TYPE_CHECKING:
     from ..config import Document
+    from ..config.training import Parallel
     from ..training.settings import Settings
 
 # Our keys of the section `model` -> names in config.json, which must agree.
@@ -43,12 +44,22 @@ def settings_of(document: Document) -> Settings:
     parallel = settings.parallel
     if parallel.context > 1:
         raise document.error("parallel.context", "a checkpoint does not depend on it: remove it")
-    count = parallel.tensor * parallel.pipeline * parallel.expert
-    run = settings.run.model_copy(update={"processes": count, "nodes": 1, "port": 0})
+    run = settings.run.model_copy(update={"nodes": 1, "port": 0})
     train = settings.train.model_copy(update={"global_batch": None, "micro_batch": 1})
-    made = replace(settings, run=run, train=train)
+    made = in_layout(replace(settings, run=run, train=train), parallel)
     checks.check_sizes(made)
     return made
+
+
+def in_layout(settings: Settings, parallel: Parallel) -> Settings:
+    """The same with these parallel sizes, and as many processes as the layout has parts."""
+    count = parallel.tensor * parallel.pipeline * parallel.expert
+    return replace(settings, parallel=parallel, run=settings.run.model_copy(update={"processes": count}))
+
+
+def is_distributed(folder: Path) -> bool:
+    """Whether an iteration has the format torch_dist."""
+    return (folder / ".metadata").is_file()
 
 
 def layout(settings: Settings) -> str:

@@ -5,11 +5,12 @@ Run in the environment of upstream's trees, because a checkpoint also has object
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from pathlib import Path
 from typing import Any
+
+from megatron_ms.conversion.parts import fact
 
 MARK = "tensors: "
 
@@ -24,9 +25,7 @@ def main() -> None:
         for chunk in sorted(name for name in state if name.startswith("model")):
             for name, value in state[chunk].items():
                 if isinstance(value, torch.Tensor):
-                    raw = value.contiguous().view(torch.uint8).numpy().tobytes()
-                    facts = [str(value.dtype), list(value.shape), hashlib.sha256(raw).hexdigest()]
-                    found[f"{file.parent.name}/{chunk}/{name}"] = facts
+                    found[f"{file.parent.name}/{chunk}/{name}"] = fact(value)
     print("\n" + MARK + json.dumps(found), flush=True)
 
 

@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from megatron_ms.conversion.parts import copy_weights
+
 _TENSORS = ("embedding.word_embeddings.weight", "output_layer.weight")
 
 
@@ -28,20 +30,14 @@ def without_padding(weights: dict[str, Any], tensor_rank: int, vocabulary: int) 
 
 
 def main() -> None:
-    import torch
+    vocabulary = int(sys.argv[3])
 
-    source, result, vocabulary = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-    for file in sorted(source.glob("*/*.pt")):
-        if "optim" in file.name and not file.name.startswith("model"):
-            continue
-        state = torch.load(file, map_location="cpu", weights_only=False)
-        kept = {name: value for name, value in state.items() if name not in ("optimizer", "rng_state")}
-        rank = int(file.parent.name.removeprefix("mp_rank_").split("_")[0])
-        for chunk in [name for name in kept if name.startswith("model")]:
-            kept[chunk] = without_padding(kept[chunk], rank, vocabulary)
-        place = result / file.parent.name
-        place.mkdir(parents=True)
-        torch.save(kept, place / file.name)
+    def change(part: str, content: dict[str, Any]) -> None:
+        rank = int(part.removeprefix("mp_rank_").split("_")[0])
+        for chunk in [name for name in content if name.startswith("model")]:
+            content[chunk] = without_padding(content[chunk], rank, vocabulary)
+
+    copy_weights(Path(sys.argv[1]), Path(sys.argv[2]), change)
 
 
 if __name__ == "__main__":

@@ -8,26 +8,22 @@ the same.
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
-from ..recovery import apart
 from ..training import megatron
 from ..training.folder import LATEST
 from ..upstream import trees as upstream_trees
-from . import checkpoints, joining_program, states_program
-from .work import ProofError, run_program
+from . import checkpoints, states_program
+from .work import ProofError, joined, run_program
 
 if TYPE_CHECKING:
     from ..config import Document
     from ..training.settings import Settings
-
-_DISTRIBUTED = ".metadata"  # the file that a checkpoint in the format torch_dist has
 
 
 @dataclass(frozen=True)
@@ -38,6 +34,10 @@ class _Checkpoint:
     settings: Settings
 
 
+def _is_distributed(checkpoint: _Checkpoint) -> bool:
+    return checkpoints.is_distributed(checkpoints.latest(checkpoint.place))
+
+
 class _Job:
     """The settings of both layouts, and the folder of work."""
 
@@ -46,7 +46,8 @@ class _Job:
         self.wanted = checkpoints.settings_of(document)
         self.trees = upstream_trees.find(self.wanted.run.trees)
         megatron.check_trees(self.wanted, self.trees)
-        self.source = self.joined(source)
+        self.environment = self.trees.environment(self.wanted.run.device, 1)
+        self.source = joined(work, checkpoints.latest(source), self.environment) or source
         self.layout = self.look(self.source)["layout"]
         self.trained = self._trained()
 
@@ -64,38 +65,18 @@ class _Job:
         if sizes["tensor"] == 1:
             sizes["sequence"] = False
         parallel = wanted.parallel.model_copy(update=sizes)
-        count = parallel.tensor * parallel.pipeline * parallel.expert
-        run = wanted.run.model_copy(update={"processes": count})
-        return replace(wanted, parallel=parallel, run=run)
+        return checkpoints.in_layout(wanted, parallel)
 
     def look(self, checkpoint: Path, *what: str) -> dict[str, Any]:
         """What a checkpoint has, in the words of `states_program`."""
         words = [sys.executable, states_program.__file__, checkpoints.latest(checkpoint), *what]
-        variables = self.trees.environment(self.wanted.run.device, 1)
-        output = run_program(self.work, words, "reading the checkpoint", variables)
+        output = run_program(self.work, words, "reading the checkpoint", self.environment)
         return dict(json.loads(output.rpartition(states_program.MARK)[2]))
-
-    def joined(self, source: Path) -> Path:
-        """The checkpoint, or one in the format torch of which tensors are in files of safetensors."""
-        folder = checkpoints.latest(source)
-        if not any(apart.beside(file).is_file() for file in folder.rglob("*.pt")):
-            return source
-        made = self.work / "joined"
-        shutil.copytree(folder, made / folder.name, ignore=shutil.ignore_patterns(f"*{apart.ENDING}"))
-        (made / LATEST).write_text(folder.name.removeprefix("iter_"), encoding="utf-8")
-        words = [sys.executable, joining_program.__file__, folder, made / folder.name]
-        run_program(
-            self.work,
-            words,
-            "reading the tensors of safetensors",
-            self.trees.environment(self.wanted.run.device, 1),
-        )
-        return made
 
     def written(self, settings: Settings, source: _Checkpoint, form: str, name: str) -> _Checkpoint:
         """The checkpoint in another format, as upstream's program writes it on the ranks of a layout that can read it."""
         made = self.work / name
-        before = "torch_dist" if is_distributed(source.place) else "torch"
+        before = "torch_dist" if _is_distributed(source) else "torch"
         entries = [
             ("convert", "ckpt_format", before),
             ("convert", "ckpt_convert_format", form),
@@ -116,18 +97,13 @@ class _Job:
 
     def states(self, checkpoint: _Checkpoint, name: str) -> dict[str, Any]:
         """The states of a checkpoint when it is brought into the layout and the optimizer of the source."""
-        if checkpoint.settings is self.trained and not is_distributed(checkpoint.place):
+        if checkpoint.settings is self.trained and not _is_distributed(checkpoint):
             return dict(self.look(checkpoint.place, "states")["states"])
-        if not is_distributed(checkpoint.place):
+        if not _is_distributed(checkpoint):
             checkpoint = self.written(checkpoint.settings, checkpoint, "torch_dist", f"{name}-whole")
         return dict(
             self.look(self.written(self.trained, checkpoint, "torch", name).place, "states")["states"]
         )
-
-
-def is_distributed(checkpoint: Path) -> bool:
-    """Whether a checkpoint has the format torch_dist."""
-    return (checkpoints.latest(checkpoint) / _DISTRIBUTED).is_file()
 
 
 def reshard(document: Document, source: Path, work: Path) -> dict[str, Any]:
@@ -137,7 +113,7 @@ def reshard(document: Document, source: Path, work: Path) -> dict[str, Any]:
     _check(job, form)
     first = _Checkpoint(job.source, job.trained)
     before = job.states(first, "source")
-    whole = first if is_distributed(first.place) else job.written(job.trained, first, "torch_dist", "whole")
+    whole = first if _is_distributed(first) else job.written(job.trained, first, "torch_dist", "whole")
     made = whole if form == "torch_dist" else job.written(job.wanted, whole, form, "made")
     _compare(before, job.states(made, "back"))
     made.place.rename(work / "result")
@@ -169,7 +145,7 @@ def _check(job: _Job, form: str) -> None:
     _must_be(job, "train.precision", job.wanted.train.precision, precision)
     shared = bool(layout["use_distributed_optimizer"])
     _must_be(job, "parallel.distributed_optimizer", job.wanted.parallel.distributed_optimizer, shared)
-    if not is_distributed(source):
+    if not checkpoints.is_distributed(folder):
         checkpoints.check_parts(job.trained, folder)
         return
     if form == "torch_dist":

@@ -9,12 +9,13 @@ because a checkpoint also has objects of upstream's classes.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from megatron_ms.conversion.parts import fact
 
 MARK = "checkpoint: "
 LAYOUT = (
@@ -45,16 +46,6 @@ def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _fact(value: Any) -> Any:
-    """What is compared of a part: type, shape and hash of a tensor, else its text."""
-    import torch
-
-    if not isinstance(value, torch.Tensor):
-        return repr(value)
-    raw = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-    return [str(value.dtype), list(value.shape), hashlib.sha256(raw).hexdigest()]
-
-
 def _states(folder: Path) -> dict[str, Any]:
     import torch
 
@@ -64,7 +55,9 @@ def _states(folder: Path) -> dict[str, Any]:
         for key, value in state.items():
             if key not in _LEFT_OUT:
                 parts = _parts(f"{file.parent.name}/{file.stem}/{key}", value)
-                found |= {name: _fact(one) for name, one in parts}
+                found |= {
+                    name: fact(one) if isinstance(one, torch.Tensor) else repr(one) for name, one in parts
+                }
     return found
 
 

@@ -17,7 +17,6 @@ import numpy
 
 from ..config.training import About
 from ..errors import UserError
-from ..recovery import apart
 from ..training import megatron
 from ..training.folder import LATEST
 from ..upstream import trees as upstream_trees
@@ -28,7 +27,6 @@ from . import (
     digest_program,
     forms,
     forward,
-    joining_program,
     megatron_program,
     merge_program,
     padding,
@@ -36,7 +34,7 @@ from . import (
     weights,
 )
 from .tools import tool_for
-from .work import ProofError, copy_beside, run_program
+from .work import ProofError, copy_beside, joined, run_program
 
 if TYPE_CHECKING:
     from ..config import Document
@@ -202,14 +200,10 @@ class Job:
     def plain(self, source: Path) -> Path:
         """The checkpoint, or what Megatron makes of one in the format torch_dist in this layout: one in the format torch."""
         folder = checkpoints.latest(source)
-        if any(apart.beside(file).is_file() for file in folder.rglob("*.pt")):
-            source = self.work / "joined"
-            shutil.copytree(folder, source / folder.name, ignore=shutil.ignore_patterns(f"*{apart.ENDING}"))
-            (source / LATEST).write_text(folder.name.removeprefix("iter_"), encoding="utf-8")
-            words = [sys.executable, joining_program.__file__, folder, source / folder.name]
-            self.run(words, 1, "reading the tensors of safetensors")
-            folder = checkpoints.latest(source)
-        if not (folder / ".metadata").is_file():
+        environment = self.trees.environment(self.settings.run.device, 1)
+        if made := joined(self.work, folder, environment):
+            source, folder = made, checkpoints.latest(made)
+        if not checkpoints.is_distributed(folder):
             checkpoints.check_parts(self.settings, folder)
             return source
         made = self.work / "plain"

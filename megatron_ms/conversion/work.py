@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,10 @@ from typing import Any
 from ..config import Document
 from ..convert import steps
 from ..convert.steps import file_sha256, write_atomically
+from ..recovery import apart
+from ..training.folder import LATEST
 from ..training.lines import last_errors
+from . import joining_program
 
 MANIFEST = "manifest.json"
 # What belongs to a model's folder beside the weights.
@@ -67,6 +71,21 @@ def run_program(work: Path, words: Sequence[object], what: str, variables: Mappi
     except steps.ChildError as error:
         last = "\n".join("    " + line for line in last_errors(error.output.splitlines()))
         raise ProofError(f"{what} ended with exit code {error.code}\n{last}") from None
+
+
+def joined(work: Path, folder: Path, variables: Mapping[str, str]) -> Path | None:
+    """A copy of an iteration whose tensors are in files of safetensors, as upstream writes them; None if they are not apart.
+
+    variables: the environment of upstream's trees.
+    """
+    if not any(apart.beside(file).is_file() for file in folder.rglob("*.pt")):
+        return None
+    made = work / "joined"
+    shutil.copytree(folder, made / folder.name, ignore=shutil.ignore_patterns(f"*{apart.ENDING}"))
+    (made / LATEST).write_text(folder.name.removeprefix("iter_"), encoding="utf-8")
+    words = [sys.executable, joining_program.__file__, folder, made / folder.name]
+    run_program(work, words, "reading the tensors of safetensors", variables)
+    return made
 
 
 def copy_beside(like: Path, folder: Path) -> None:
