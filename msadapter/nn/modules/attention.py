@@ -200,9 +200,10 @@ class MultiheadAttention(Module):
 
     def _why_not_fused(self, query, key, value, key_padding_mask, attn_mask) -> str:
         """Return why torch._native_multi_head_attention, which is for evaluation, cannot be called; "" if it can."""
+        if self.training:  # first, because a training asks in each step
+            return "training is enabled"
         weight, masks = self.in_proj_weight, [m for m in (key_padding_mask, attn_mask) if m is not None]
         reasons = (
-            (self.training, "training is enabled"),
             (
                 any(m.is_floating_point() for m in masks),
                 "floating-point masks are not supported for fast path.",
