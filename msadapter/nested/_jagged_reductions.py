@@ -5,6 +5,7 @@ What is left of the ragged dim decides about the result: it is nested if the rag
 
 from __future__ import annotations
 
+from .._values.limits import finfo, iinfo
 from ..autograd._over_values import declare
 from ..ops._declare import t
 from ..ops._geometry import wrap_dim
@@ -47,13 +48,15 @@ def _over_parts(self, name: str, function, keepdim: bool):
     return _with_dim(found, self._ragged_idx) if keepdim else found
 
 
-def _reduced(self, name: str, function, whole, dim, keepdim: bool):
+def _reduced(self, name: str, function, whole, dim, keepdim: bool, padding=None):
     """Return a reduction.
 
     Args:
         function: function(tensor, dim or dims, keepdim), of the values.
         whole: function(tensor), over all dims.
         dim: None, a number, or a sequence, which is None if it is empty.
+        padding: the value that fills up shorter parts where the ragged dim alone is reduced, as PyTorch does it. An empty
+            part gives this value. None: each part is reduced by itself.
     """
     several = isinstance(dim, (list, tuple))
     if dim is None or (several and not dim):
@@ -68,6 +71,9 @@ def _reduced(self, name: str, function, whole, dim, keepdim: bool):
             raise RuntimeError(
                 f"{name}(): reducing along a ragged and non-batch dimension is not supported for nested tensors"
             )
+        if padding is not None and self._lengths is None:
+            ragged_dim = [self._ragged_idx] if several else self._ragged_idx
+            return function(self.to_padded_tensor(padding), ragged_dim, keepdim)
         return _over_parts(self, name, lambda x, d: function(x, [d] if several else d, False), keepdim)
     if batch and not ragged:
         raise RuntimeError(
@@ -106,16 +112,30 @@ for _name in ("sum", "mean", "prod"):
     _sum_like(_name)
 
 
-def _extreme(name: str) -> None:
+def _limit(dtype, largest: bool):
+    """Return the largest or smallest number of a dtype, without infinity."""
+    if dtype.name == "bool":
+        return largest
+    limits = finfo(dtype) if dtype.is_floating_point else iinfo(dtype)
+    return limits.max if largest else limits.min
+
+
+def _selecting(name: str, largest_fills: bool | None = None) -> None:
+    """Declare a reduction without `dtype=`. `largest_fills`: what fills up parts, the largest number or the smallest."""
     function = getattr(t, name)
 
     @operator(name)
     def run(input, dim=None, keepdim=False):
-        return _reduced(input, name, function, function, dim, keepdim)
+        padding = None if largest_fills is None else _limit(input.dtype, largest_fills)
+        return _reduced(input, name, function, function, dim, keepdim, padding)
 
 
-for _name in ("amin", "amax", "min", "max", "argmin", "argmax", "any", "all"):
-    _extreme(_name)
+for _name in ("amin", "min", "argmin"):
+    _selecting(_name, largest_fills=True)
+for _name in ("amax", "max", "argmax"):
+    _selecting(_name, largest_fills=False)
+for _name in ("any", "all"):
+    _selecting(_name)
 
 
 # ---- attention

@@ -43,6 +43,16 @@ def test_gradients_over_the_ragged_dim_are_those_of_the_parts(name, lengths):
     assert all(torch.allclose(a, b.grad) for a, b in zip(nested.grad.unbind(), dense, strict=True))
 
 
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_an_empty_part_gets_no_gradient_of_an_extreme(name):
+    nested = _leaf((2, 0, 1), 3)
+    values, indices = getattr(torch, name)(nested, 1)
+    values.sum().backward()
+    assert indices[1].tolist() == [0, 0, 0]
+    first, empty, last = nested.grad.unbind()
+    assert empty.shape == (0, 3) and first.sum() == 3 and torch.equal(last, torch.ones_like(last))
+
+
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_attention_is_that_of_each_part(is_causal, lengths):
