@@ -121,7 +121,10 @@ _LIMITS = """Those without a release were seen with 2.3.0.
   right scale and one norm, the engine has the losses of the local layers to the last digit.
 - 26.1.0, Mamba: computes in bfloat16 alone (`expected scalar type BFloat16 but found Float`). With `--use-fused-rmsnorm` and
   several groups on a process, all groups are normalized together, and without it each alone. With pipeline parallelism
-  `pretrain_mamba.py` ends with "core_transformer_config_from_args() takes 1 positional argument but 2 were given".
+  `pretrain_mamba.py` ends with "core_transformer_config_from_args() takes 1 positional argument but 2 were given". With
+  `--context-parallel-algo mamba_cp_algo` and several sequences in a microbatch, gradients are wrong: the backward pass of
+  `SequenceParallelConvFunction` takes `[0]` of what `aten.silu_backward` returns, the gradient of the first sequence, for all of
+  them, so the third loss differs by 4.4e-3. The row has one sequence in a microbatch.
 - 26.1.0, `--ckpt-format torch_dist`, its default: a model whose first layers are dense (`--first-k-dense-replace`) cannot be
   saved ("Invalid access pattern"), because its layers are not marked as different; adapters of LoRA
   cannot either. `--ckpt-format torch` works.
@@ -145,7 +148,7 @@ PROGRAMS: list[tuple[str, str, str]] = [
     (
         "`pretrain_mamba.py`",
         "proven",
-        "the rows above, in bfloat16, but for context parallelism; with pipelines it fails upstream (see the limits)",
+        "the rows above, in bfloat16; pipelines, and context parallelism over several sequences, fail upstream (see the limits)",
     ),
     (
         "`posttrain_gpt.py`, SFT and packed SFT",

@@ -26,15 +26,17 @@ class Measured:
     day: str
 
 
-def read() -> list[Measured]:
-    if not TABLE.exists():
+def read(table: Path = TABLE) -> list[Measured]:
+    """The rows of a table, such as that of MindSpeed-LLM."""
+    if not table.exists():
         return []
-    with TABLE.open(encoding="utf-8", newline="") as file:
+    with table.open(encoding="utf-8", newline="") as file:
         return [Measured(*line) for line in csv.reader(file, delimiter="\t")]
 
 
-def write(rows: list[Measured]) -> None:
-    with TABLE.open("w", encoding="utf-8", newline="") as file:
+def write(rows: list[Measured], table: Path = TABLE) -> None:
+    """Replaces the rows of a table."""
+    with table.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, delimiter="\t", lineterminator="\n").writerows(
             (row.release, row.row, row.difference, row.day) for row in sorted(rows)
         )
