@@ -25,7 +25,7 @@ class DeviceMesh:
             setup.init_process_group()
         self._place = _place(self._ranks, setup.get_rank())
         self._groups = self._make_groups() if _init_backend else []
-        self._root, self._flattened = None, {}
+        self._root, self._flatten_mapping = None, {}
 
     @property
     def mesh(self):
@@ -112,7 +112,7 @@ class DeviceMesh:
         names = (mesh_dim_names,) if isinstance(mesh_dim_names, str) else tuple(mesh_dim_names)
         if self.mesh_dim_names is None:
             raise RuntimeError("Cannot slice a DeviceMesh without mesh_dim_names!")
-        flattened = self._get_root_mesh()._flattened
+        flattened = self._get_root_mesh()._flatten_mapping
         if len(names) == 1 and names[0] not in self.mesh_dim_names and names[0] in flattened:
             return flattened[names[0]]
         if names == self.mesh_dim_names:
@@ -135,7 +135,7 @@ class DeviceMesh:
         made = DeviceMesh.__new__(DeviceMesh)
         made.device_type, made.mesh_dim_names, made._ranks = self.device_type, names, ranks
         made._shape, made._place = _shape_of(ranks), _place(ranks, setup.get_rank())
-        made._groups, made._root, made._flattened = groups, None, {}
+        made._groups, made._root, made._flatten_mapping = groups, None, {}
         return made
 
     def _flatten(self, mesh_dim_name=None, backend_override=None):
@@ -144,8 +144,8 @@ class DeviceMesh:
         name = mesh_dim_name or "_".join(self.mesh_dim_names or ("dim",))
         if self.ndim == 1 and mesh_dim_name in (None, *(self.mesh_dim_names or ())):
             return self
-        if name in root._flattened:
-            return root._flattened[name]
+        if name in root._flatten_mapping:
+            return root._flatten_mapping[name]
         own = None
         for line in _slices_like(root, self):
             whole = sorted(line) == list(range(setup.get_world_size()))
@@ -153,17 +153,19 @@ class DeviceMesh:
             own = (line, group) if setup.get_rank() in line else own
         made = self._made(own[0] if own else [], (name,), [own[1]] if own else [])
         made._root = root
-        root._flattened[name] = made
+        root._flatten_mapping[name] = made
         return made
 
     def __getstate__(self):
         return {
-            k: v for k, v in self.__dict__.items() if k not in ("_groups", "_root", "_flattened", "_hash")
+            k: v
+            for k, v in self.__dict__.items()
+            if k not in ("_groups", "_root", "_flatten_mapping", "_hash")
         }
 
     def __setstate__(self, state):
         self.__dict__.update(state)
-        self._root, self._flattened = None, {}
+        self._root, self._flatten_mapping = None, {}
         self._groups = _found_groups(self._ranks, self._shape)
 
     def __deepcopy__(self, memo):

@@ -302,6 +302,7 @@ def test_flattened_parts_of_a_mesh(job):
     flat = mesh["a", "c"]._flatten()
     assert flat.mesh_dim_names == ("a_c",) and flat.mesh.tolist() == [0, 1, 6, 7] and mesh["a_c"] is flat
     assert flat.get_group().ranks == [0, 1, 6, 7] and mesh["a", "c"]._flatten() is flat
+    assert flat._get_root_mesh()._flatten_mapping == {"a_c": flat}  # Megatron-FSDP reads the names there
     assert job[-3:] == [[0, 1, 6, 7], [2, 3, 8, 9], [4, 5, 10, 11]] and flat._get_root_mesh() is mesh
     whole = mesh._flatten("all")
     assert whole.mesh.tolist() == list(range(12)) and whole.get_group().ranks == "all"
