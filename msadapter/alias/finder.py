@@ -68,6 +68,7 @@ ALIASES = {
 OPTIONAL = {
     "transformer_engine": ("msadapter.transformer_engine", "MSADAPTER_TRANSFORMER_ENGINE"),
     "triton": ("msadapter.triton", "MSADAPTER_TRITON"),
+    "flash_attn": ("msadapter.flash_attn", "MSADAPTER_FLASH_ATTN"),
 }
 
 # The stand-in packages of build/env.sh set this name. install() may replace them, but not a real torch.

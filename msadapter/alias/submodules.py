@@ -103,6 +103,6 @@ ELSEWHERE = {
 OURS = frozenset(
     """
 __main__ _absent_device _aten _checks _errors _host _native_names _process _quantized _serialization
-_standard_names _symbolic _values _vision alias csrc mindio_ttp tensor torch_npu transformer_engine triton
+_standard_names _symbolic _values _vision alias csrc flash_attn mindio_ttp tensor torch_npu transformer_engine triton
 """.split()  # noqa: SIM905 (as above)
 )

@@ -1,4 +1,5 @@
-"""Names of Triton, for programs that define kernels at import. Launching a kernel raises an error.
+"""Names of Triton, for programs that define kernels at import. Launching a kernel raises an error, or interprets it
+with TRITON_INTERPRET=1.
 
 `import triton` returns this package if MSADAPTER_TRITON=1 is set (docs/distributed.md).
 """

@@ -1,4 +1,15 @@
-"""triton.language: names that occur in the signatures of kernels."""
+"""triton.language: names in the signatures of kernels, and the functions that interpreted kernels may call."""
+
+_INTERPRETED = frozenset(("arange", "cdiv", "load", "num_programs", "program_id", "store", "where"))
+
+
+def __getattr__(name: str):
+    if name not in _INTERPRETED:
+        raise AttributeError(f"module 'triton.language' has no attribute {name!r} (docs/coverage.md)")
+    # It needs torch, which is not complete when MindSpore imports this module.
+    from . import interpreter
+
+    return getattr(interpreter, name)
 
 
 class constexpr:

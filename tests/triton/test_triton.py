@@ -22,7 +22,8 @@ except NotImplementedError as error:
 
 
 def _run(code: str, **variables):
-    clean = {name: value for name, value in os.environ.items() if name != "MSADAPTER_TRITON"}
+    asked = ("MSADAPTER_TRITON", "TRITON_INTERPRET")
+    clean = {name: value for name, value in os.environ.items() if name not in asked}
     return subprocess.run(
         [sys.executable, "-c", code], env=clean | variables, capture_output=True, text=True, check=False
     )
@@ -35,7 +36,10 @@ def test_triton_declares_kernels_and_launches_none(variables, said):
     done = _run(KERNEL, **variables)
     assert said in done.stderr
     if variables:
-        refused = "triton: launching the kernel plain is not supported (docs/coverage.md)"
+        refused = (
+            "triton: launching the kernel plain is not supported (docs/coverage.md); with TRITON_INTERPRET=1 it is "
+            "interpreted on the CPU"
+        )
         assert done.stdout.splitlines() == ["4 8 plain", refused]
 
 
@@ -45,3 +49,49 @@ def test_mindspore_itself_may_find_triton():
         MSADAPTER_TRITON="1",
     )
     assert done.returncode == 0, done.stderr
+
+
+INTERPRETED = """
+import msadapter; msadapter.install()
+import torch, triton, triton.language as tl
+
+@triton.jit
+def scaled(x, factor):
+    return x * factor
+
+@triton.jit
+def copy(source, target, rows, stride, width: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    if row >= rows:
+        return
+    columns = tl.arange(0, BLOCK)
+    mask = columns < width
+    values = tl.load(source + row * stride + columns, mask=mask, other=-1.0)
+    tl.store(target + row * width + columns, scaled(values, 2), mask=mask)
+    tl.store(target + row * width, tl.load(source + row * stride))
+
+whole = torch.arange(24.0).reshape(4, 6)
+source, target = whole[1:, :3], torch.zeros(3, 3)
+copy[lambda meta: (triton.cdiv(meta["rows"], 1) + 1,)](source, target, 3, 6, width=3, BLOCK=4, num_warps=4)
+print(target.tolist())
+try:
+    copy[(9,)](source, target, 9, 6, width=3, BLOCK=4)
+except IndexError as error:
+    print(error)
+for call in (lambda: scaled(1, 2), lambda: tl.dot):
+    try:
+        call()
+    except (NotImplementedError, AttributeError) as error:
+        print(error)
+"""
+
+
+def test_kernels_are_interpreted_if_it_is_asked_for():
+    """As by Triton's own interpreter: pointers into a view, a mask, a grid that is a function, and a kernel in a kernel."""
+    done = _run(INTERPRETED, MSADAPTER_TRITON="1", TRITON_INTERPRET="1")
+    assert done.returncode == 0, done.stderr
+    values, outside, alone, absent = done.stdout.splitlines()
+    assert values == "[[6.0, 14.0, 16.0], [12.0, 26.0, 28.0], [18.0, 38.0, 40.0]]"
+    assert outside == "triton: element 24 of a storage of 24 is accessed"
+    assert alone.startswith("triton: launching the kernel scaled is not supported (docs/coverage.md)")
+    assert absent == "module 'triton.language' has no attribute 'dot' (docs/coverage.md)"

@@ -1,6 +1,7 @@
-"""Kernels that can be declared, but not launched."""
+"""Kernels that can be declared. With TRITON_INTERPRET=1 they can be launched, too."""
 
 import functools
+import os
 
 
 class JITFunction:
@@ -11,14 +12,36 @@ class JITFunction:
         self.fn = fn
 
     def __getitem__(self, grid):
-        return self
+        return functools.partial(self.run, grid=grid)
+
+    def run(self, *args, grid, warmup=False, **kwargs):
+        """Launch the kernel on a grid.
+
+        Raises:
+            NotImplementedError: TRITON_INTERPRET=1 is not set. There is no compiler for kernels.
+        """
+        if os.environ.get("TRITON_INTERPRET") != "1":
+            raise self._refusal()
+        if not warmup:
+            # It needs torch, which is not complete when MindSpore imports this module.
+            from .. import interpreter
+
+            interpreter.launch(self.fn, grid, args, kwargs)
 
     def __call__(self, *args, **kwargs):
-        raise NotImplementedError(
-            f"triton: launching the kernel {self.fn.__name__} is not supported (docs/coverage.md)"
-        )
+        """Call the kernel from another one, which is being interpreted."""
+        # As in run().
+        from .. import interpreter
 
-    run = __call__
+        if not interpreter.inside():
+            raise self._refusal()
+        return self.fn(*args, **kwargs)
+
+    def _refusal(self) -> NotImplementedError:
+        return NotImplementedError(
+            f"triton: launching the kernel {self.fn.__name__} is not supported (docs/coverage.md); with TRITON_INTERPRET=1 it is "
+            "interpreted on the CPU"
+        )
 
 
 def jit(fn=None, **options):
