@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import secrets
+import threading
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,19 @@ _MOST = 1 << 20  # bytes of a question
 _ADDRESS = "127.0.0.1"
 
 
-class PageServer(HTTPServer):
-    """A server of the page. It has the conversation and the secret, so that two servers in a process have their own."""
+class PageServer(ThreadingHTTPServer):
+    """A server of the page. It has the conversation and the secret, so that two servers in a process have their own.
+
+    Each connection has a thread, because browsers open some that they do not use for a while. Who talks to the model has `turn`.
+    """
+
+    daemon_threads = True  # the program ends although a browser keeps a connection open
 
     def __init__(self, port: int) -> None:
         super().__init__((_ADDRESS, port), _Handler)
         self.conversation: Conversation | None = None
+        self.turn = threading.Lock()
+        self.ended = False
         self.secret = secrets.token_urlsafe(24)
 
     @property
@@ -42,7 +50,7 @@ class PageServer(HTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: PageServer
     server_version = "chat"
-    timeout = 30  # seconds that a silent client may hold the server
+    timeout = 30  # seconds that a client may be silent
 
     def do_GET(self) -> None:  # noqa: N802  # the name is given by http.server
         path, _, query = self.path.partition("?")
@@ -65,7 +73,8 @@ class _Handler(BaseHTTPRequestHandler):
         if conversation is None:
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE)
         elif self.path == "/clear":
-            conversation.clear()
+            with self.server.turn:
+                conversation.clear()
             self._begin("text/plain", 0)
         elif self.path == "/ask" and isinstance(asked.get("question"), str) and asked["question"].strip():
             self._answer(conversation, asked["question"])
@@ -73,15 +82,19 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.NOT_FOUND)
 
     def _answer(self, conversation: Conversation, question: str) -> None:
-        """Streams the answer. A reader that goes away ends it."""
+        """Streams the answer. A reader that goes away ends it, and so does the end of the program."""
         self._begin("text/plain; charset=utf-8", None)
 
         def send(text: str) -> None:
+            if self.server.ended:
+                raise ConnectionResetError
             self.wfile.write(text.encode("utf-8"))
             self.wfile.flush()
 
         try:
-            conversation.ask(question, send)
+            with self.server.turn:
+                send("")
+                conversation.ask(question, send)
         except UserError as error:
             send(f"({error})")
         except (BrokenPipeError, ConnectionResetError):
@@ -135,7 +148,7 @@ def bind(port: int) -> PageServer:
 
 
 def serve(server: PageServer, conversation: Conversation) -> int:
-    """Serve the page until Ctrl-C. Requests are answered one after the other, as there is one model."""
+    """Serve the page until Ctrl-C. Questions are answered one after the other, as there is one model."""
     server.conversation = conversation
     print(f"open {server.url}\nCtrl-C ends", flush=True)
     try:
@@ -143,5 +156,7 @@ def serve(server: PageServer, conversation: Conversation) -> int:
     except KeyboardInterrupt:
         print()
     finally:
-        server.server_close()
+        server.ended = True
+        with server.turn:  # a running answer ends with its next piece
+            server.server_close()
     return 0

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import threading
+import time
 import urllib.error
 import urllib.request
 
@@ -151,6 +153,53 @@ def test_the_page_is_for_its_user_only(page):
         assert _open(base + "ask", body, **{"X-Key": key})[0] in (400, 404)
     assert _open(base + "else", asked, **{"X-Key": key})[0] == 404
     assert server.conversation.messages == []
+
+
+def test_a_silent_connection_does_not_hold_the_page(page):
+    """Browsers open connections before they have a use for them."""
+    url, server = page
+    with socket.create_connection(server.server_address):
+        started = time.monotonic()
+        assert _open(url)[0] == 200
+        assert time.monotonic() - started < 10
+
+
+def test_ctrl_c_ends_a_running_answer(model_folder, monkeypatch):
+    """And the program does not wait for the whole answer."""
+
+    class Endless(Conversation):
+        def ask(self, question, on_text):
+            while True:
+                on_text("more ")
+                time.sleep(0.01)
+
+    server = web.bind(0)
+    conversation = Endless(Engine(Generate(model=str(model_folder))))
+    begun, read = threading.Event(), []
+
+    def ask():
+        asked = urllib.request.Request(
+            server.url.partition("?")[0] + "ask", b'{"question": "Q"}', {"X-Key": server.secret}
+        )
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            read.append(answer.read(5))
+            begun.set()
+            read.append(answer.read())
+
+    def interrupted():
+        serving = threading.Thread(target=type(server).serve_forever, args=(server,))
+        serving.start()
+        asking.start()
+        assert begun.wait(60)
+        server.shutdown()
+        serving.join()
+        raise KeyboardInterrupt
+
+    asking = threading.Thread(target=ask)
+    monkeypatch.setattr(server, "serve_forever", interrupted)
+    assert web.serve(server, conversation) == 0
+    asking.join(60)
+    assert not asking.is_alive() and read[0] == b"more "
 
 
 def test_a_port_that_is_taken_is_named(page, tmp_path, model_folder, capsys):

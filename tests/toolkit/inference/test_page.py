@@ -77,6 +77,19 @@ def test_questions_and_answers_in_a_browser(served):
     assert server.conversation.messages == []
 
 
+def test_enter_sends_unless_it_ends_the_input_of_a_word(served):
+    """As when a Chinese word is chosen from a list."""
+    browser, server = served
+    browser.open(server.url)
+    browser.run("document.getElementById('question').value = '你好'")
+    press = "document.getElementById('question').dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', isComposing: %s}))"
+    browser.run(press % "true")
+    assert browser.run("document.querySelectorAll('.user').length") == 0
+    browser.run(press % "false")
+    browser.wait("document.querySelectorAll('.model').length === 1 && send.textContent === 'Send'")
+    assert browser.run("document.querySelector('.user').textContent") == "你好"
+
+
 def test_an_address_without_the_secret_shows_nothing(served):
     browser, server = served
     browser.open(server.url.partition("?")[0])
