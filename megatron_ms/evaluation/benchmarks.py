@@ -39,7 +39,11 @@ class Benchmark:
 
 def _letter(row: dict[str, Any], name: str, path: Path, number: int, choices: int = 4) -> int:
     """The number of the choice that a letter names."""
-    letter = str(value_of(row, name, path, number)).strip()
+    return _place(value_of(row, name, path, number), name, path, number, choices)
+
+
+def _place(value: object, name: str, path: Path, number: int, choices: int) -> int:
+    letter = str(value).strip()
     if len(letter) != 1 or letter not in _LETTERS[:choices]:
         raise UserError(
             f"{path}, row {number}: {name} must be a letter up to {_LETTERS[choices - 1]}, not {letter!r}"
@@ -132,7 +136,9 @@ def _agieval_chosen(row: dict[str, Any], path: Path, number: int, chinese: bool)
     options = value_of(row, "options", path, number)
     if not isinstance(options, list) or not options:
         raise UserError(f"{path}, row {number}: options must be a list of choices")
-    gold = _letter(row, "label", path, number, len(options))
+    label = value_of(row, "label", path, number)
+    right = label if isinstance(label, list) and label else [label]  # some exams have several right choices
+    gold = [_place(one, "label", path, number, len(options)) for one in right]
     last, choices = _LETTERS[len(options) - 1], " ".join(map(str, options))
     wanted = (
         f" 选项：{choices}\n答案：从A到{last}, 我们应选择"
@@ -140,7 +146,7 @@ def _agieval_chosen(row: dict[str, Any], path: Path, number: int, chinese: bool)
         else f" Answer Choices: {choices}\nA: Among A through {last}, the answer is"
     )
     query = _agieval_question(row, path, number, chinese) + wanted
-    return {"query": query, "choices": [f"({_LETTERS[i]})" for i in range(len(options))], "gold": [gold]}
+    return {"query": query, "choices": [f"({_LETTERS[i]})" for i in range(len(options))], "gold": gold}
 
 
 def _agieval_written(row: dict[str, Any], path: Path, number: int, chinese: bool) -> dict[str, Any]:

@@ -24,7 +24,8 @@ def json_lines(path: Path) -> Rows:
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read: {error}") from None
     rows = []
-    for number, line in enumerate(text.splitlines(), 1):
+    # Not splitlines: a text may contain U+2028 and other characters that it takes for ends of lines.
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:

@@ -98,7 +98,7 @@ def _prompts(keys: Generate) -> list[str]:
             text = Path(keys.prompt_file).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(f"generate.prompt_file: {keys.prompt_file} cannot be read: {error}") from None
-        found += [line for line in text.splitlines() if line.strip()]
+        found += [line.removesuffix("\r") for line in text.split("\n") if line.strip()]
     if not found:
         raise UserError("generate.prompts: give at least one, or name a file with generate.prompt_file")
     return found

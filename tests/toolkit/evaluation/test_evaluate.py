@@ -16,6 +16,7 @@ from megatron_ms.errors import UserError
 from megatron_ms.evaluation import harness, needles
 from megatron_ms.evaluation.benchmarks import BENCHMARKS
 from megatron_ms.evaluation.code import passes
+from megatron_ms.evaluation.rows import json_lines
 from megatron_ms.evaluation.section import Evaluate
 from tests.toolkit.evaluation import files
 
@@ -100,6 +101,29 @@ def test_exams_in_chinese_and_with_written_answers(tmp_path):
     for prompt in ("Q: 0 + 1 = ?\nA: The answer is", "问题：0 + 1 = ?\n答案：",
                    "文\n问题：问 选项：(A)A (B)B (C)C (D)D\n答案：从A到D, 我们应选择"):  # fmt: skip
         assert prompt in model.prompts
+
+
+def test_exams_with_several_right_choices(tmp_path):
+    """The exams of law have lists of letters as labels. lm-eval counts the likeliest choice if it is one of them."""
+    folder = tmp_path / "agieval"
+    row = {"passage": None, "question": "Q", "options": ["(A)a", "(B)b", "(C)c", "(D)d"], "answer": None}
+    labels = [["A", "C"], ["D"], ["B", "A"], "A"]
+    files._lines(folder / "jec-qa-kd.jsonl", [row | {"label": label} for label in labels])
+    keys = _keys(tmp_path, ["agieval"], tmp_path)
+    (score,), _ = harness.run(Scripted(False), harness.make_tasks(keys, False), keys)
+    assert score.value == 3 / 4  # the first choice is right in all but the second
+    for wrong in (["A", "E"], [], None):
+        files._lines(folder / "jec-qa-kd.jsonl", [row | {"label": wrong}])
+        with pytest.raises(UserError, match="row 1: label must be a letter up to D"):
+            harness.make_tasks(keys, False)
+
+
+def test_a_text_may_have_other_line_separators(tmp_path):
+    """JSON allows them inside of texts."""
+    file = tmp_path / "rows.jsonl"
+    text = "one\u2028two\x85three"
+    file.write_text(json.dumps({"text": text}, ensure_ascii=False) + "\r\n", encoding="utf-8", newline="")
+    assert json_lines(file) == [{"text": text}]
 
 
 def test_needles_are_hidden_where_they_shall_be(tmp_path):

@@ -73,15 +73,15 @@ def test_the_command_prints_or_writes_a_whole_file(config, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert printed.startswith("Once upon a time") and "\nThe sea" in printed
     output = tmp_path / "texts.jsonl"
-    (tmp_path / "more.txt").write_text("One more\n\n", encoding="utf-8")
+    (tmp_path / "more.txt").write_text("One\u2028more\r\n\n", encoding="utf-8", newline="")
     words = [
         f"generate.output={output}",
         f"generate.prompt_file={tmp_path / 'more.txt'}",
         "generate.batch_size=2",
     ]
     assert commands.main(["generate", str(config), *words]) == 0
-    rows = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
-    assert [row["prompt"] for row in rows] == ["Once upon a time", "The sea", "One more"]
+    rows = [json.loads(line) for line in output.read_text(encoding="utf-8").strip().split("\n")]
+    assert [row["prompt"] for row in rows] == ["Once upon a time", "The sea", "One\u2028more"]
     assert "".join(row["prompt"] + row["text"] + "\n" for row in rows[:2]) == printed
     capsys.readouterr()
     assert commands.main(["generate", str(config), *words]) == 2
