@@ -124,7 +124,7 @@ class _Scale:
     """A range of numbers, and round ones in it."""
 
     def __init__(self, low: float, high: float) -> None:
-        self.low, self.high = low, high if high > low else low + 1
+        self.low, self.high = low, high if high > low else low + max(1.0, abs(low) / 1000)
 
     def part(self, value: float) -> float:
         return (value - self.low) / (self.high - self.low)

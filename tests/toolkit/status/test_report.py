@@ -56,6 +56,9 @@ def test_names_and_values_are_no_markup() -> None:
 def test_runs_with_few_or_strange_losses() -> None:
     assert "No run has a loss yet" in report.page([entry("a", [])], "x")
     text = report.page([entry("a", [(1, 3.0)]), entry("b", [(1, math.nan), (2, math.inf), (3, 3.0)])], "x")
+    assert "<polyline" in report.page(
+        [entry("a", [(1, 1e20), (2, 1e20)])], "x"
+    )  # one more is the same number
     points = [part.split('"')[0] for part in text.split('points="')[1:]]
     assert len(points) == 2 and "nan" not in "".join(points) and "inf" not in "".join(points)
     many = report.page([entry("a", [(n, 1.0 / n) for n in range(1, 5001)])], "x")
