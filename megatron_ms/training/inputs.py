@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UserError
 from ..plan import estimate, geometry
 from ..upstream import trees as upstream_trees
-from ..upstream.trees import LLM
 from . import megatron
 from .folder import LATEST, named_iteration
 
@@ -36,12 +35,12 @@ def check(settings: Settings) -> None:
         UserError: data is truncated or damaged, or has an id that the model has no embedding for; or the checkpoint in
             `resume.load` is of another model. The message names the file and the key.
     """
-    of_llm = upstream_trees.find(settings.run.trees).upstream == LLM
+    # Older releases of Megatron-LM make as many embeddings as the tokenizer has tokens, so there the key has no effect.
+    rows = megatron.embedding_rows(settings, upstream_trees.find(settings.run.trees))
     for prefix in megatron.data_prefixes(settings):
-        # Megatron-LM makes as many embeddings as the tokenizer has tokens, so there the key has no effect.
-        _check_data(settings, prefix, settings.model.vocab_size if of_llm else None)
+        _check_data(settings, prefix, settings.model.vocab_size if rows else None)
     if settings.resume.load and (Path(settings.resume.load) / LATEST).is_file():
-        _check_checkpoint(settings, Path(settings.resume.load), of_llm)
+        _check_checkpoint(settings, Path(settings.resume.load), rows or 0)
 
 
 def _check_data(settings: Settings, prefix: Path, vocabulary: int | None) -> None:
@@ -67,15 +66,14 @@ def _largest(data: IndexedData) -> int:
     return max((int(data.ids[at : at + block].max()) for at in range(0, count, step * block)), default=-1)
 
 
-def _check_checkpoint(settings: Settings, checkpoint: Path, of_llm: bool) -> None:
-    """Raises UserError for the first part of the model that the checkpoint has otherwise."""
+def _check_checkpoint(settings: Settings, checkpoint: Path, rows: int) -> None:
+    """Raises UserError for the first part of the model that the checkpoint has otherwise. rows: of the embedding, or 0."""
     flags = estimate.flags_of(settings)
     model = geometry.of(settings.model, settings.dataset.sequence_length, flags)
-    rows = int(flags.get("padded_vocab_size") or model.vocabulary)
-    model = replace(model, vocabulary=rows if of_llm else 0)  # Megatron-LM pads it by itself
+    model = replace(model, vocabulary=rows)
     folder = named_iteration(checkpoint)[1]
     try:
-        tensors, divided = _tensors(folder)
+        tensors, divided = _tensors(folder, settings.parallel.expert > 1)
     except (OSError, ValueError, KeyError, pickle.UnpicklingError, EOFError, zipfile.BadZipFile) as error:
         message = f"{folder} has no checkpoint that can be read: {error}"
         raise settings.document.error("resume.load", message) from None
@@ -131,15 +129,20 @@ def differences(
     return (row for row in values if row[1] != row[2])
 
 
-def _tensors(folder: Path) -> tuple[dict[str, tuple[int, ...]], int]:
-    """The shapes of a checkpoint's tensors, and among how many files a layer's rows are divided (0: torch_dist)."""
+def _tensors(folder: Path, expert: bool = False) -> tuple[dict[str, tuple[int, ...]], int]:
+    """The shapes of a checkpoint's tensors, and among how many files a layer's rows are divided (0: torch_dist).
+
+    expert: several expert parallel ranks have the same layers, and the number of the rank ends the name of a part. The first
+    rank's parts are read.
+    """
     if (folder / ".metadata").is_file():
         stored = _read(io.BytesIO((folder / ".metadata").read_bytes())).state["state_dict_metadata"]
         sizes = {name: getattr(one, "state", {}).get("size") for name, one in stored.items()}
         return {name: tuple(size.given[0]) for name, size in sizes.items() if size is not None}, 0
-    first = sorted(folder.glob("mp_rank_00*/model_optim_rng.pt"))
+    wanted = "mp_rank_00*_000" if expert else "mp_rank_00*"
+    first = sorted(folder.glob(f"{wanted}/model_optim_rng.pt"))
     if not first:
-        raise ValueError("there is no mp_rank_00*/model_optim_rng.pt")
+        raise ValueError(f"there is no {wanted}/model_optim_rng.pt")
     found: dict[str, tuple[int, ...]] = {}
     for stage, file in enumerate(first):
         with zipfile.ZipFile(file) as archive:

@@ -14,6 +14,7 @@ from ..config import load
 from ..config.section import flags_of
 from ..config.training import About, Parallel
 from ..convert.steps import ROOT
+from ..convert.upstream import is_newer
 from ..errors import UserError
 from ..upstream import flags as upstream_flags
 from ..upstream import trees as upstream_trees
@@ -49,6 +50,7 @@ _WITH_STATES = ("use_checkpoint_opt_param_scheduler", "exit_on_missing_checkpoin
 Entry = tuple[str, str, Any]  # our key, upstream's flag, value
 _MOCK = 4096
 _FIXED = "convert"  # the key of flags that loading a checkpoint sets, whatever a file says
+_IF_KNOWN = "toolkit"  # the key of flags that are given where upstream has them
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,7 @@ def command(settings: Settings, folder: Path, resumed: bool = False) -> Command:
         raise settings.document.error("save.format", message)
     check_trees(settings, trees)
     _check_window(settings, tuned)
+    _check_positions(settings, tuned)
     program = "posttrain_gpt.py" if tuned else "pretrain_gpt.py"
     flags = upstream_flags.read(trees, program)
     words = _flag_words(settings, trees, flags, folder, resumed)
@@ -153,6 +156,16 @@ def _check_window(settings: Settings, tuned: bool) -> None:
             "dataset.reset_attention_mask",
             f"{message}, and MindSpeed-LLM takes no such mask with sliding_window",
         )
+
+
+def _check_positions(settings: Settings, tuned: bool) -> None:
+    """Raises UserError for a fine-tuning with learned positions whose data has none, which ends in the embedding of positions."""
+    kind = settings.flag("position_embedding_type") or "learned_absolute"
+    needs = {"dataset.reset_attention_mask": "reset_attention_mask", "model.use_flash_attn": "use_flash_attn"}
+    for key, flag in needs.items() if tuned and kind == "learned_absolute" else ():
+        if not settings.flag(flag):
+            message = f"must be true: MindSpeed-LLM's data for {settings.run.task} has positions, which the model learns, only with"
+            raise settings.document.error(key, f"{message} {' and '.join(needs)}")
 
 
 def loading_command(
@@ -275,6 +288,18 @@ def _model(settings: Settings, trees: Trees) -> Iterator[Entry]:
     if model.vocab_size and trees.upstream == LLM:
         yield "model.vocab_size", "padded_vocab_size", model.vocab_size
         yield "model.vocab_size", "make_vocab_size_divisible_by", 1
+    elif rows := embedding_rows(settings, trees):
+        yield _IF_KNOWN, "padded_vocab_size", rows
+
+
+def embedding_rows(settings: Settings, trees: Trees) -> int | None:
+    """The rows of the embedding; None where Megatron-LM derives them from the tokenizer, as releases before 0.15 do."""
+    release = upstream_trees.version(trees)
+    if trees.upstream != LLM and (release == UNKNOWN or not is_newer(release)):
+        return None
+    given, tensor = settings.flag("padded_vocab_size"), settings.parallel.tensor
+    size = settings.model.vocab_size or 0
+    return int(str(given)) if given is not None else -(-size // tensor) * tensor
 
 
 def _tokenizer(settings: Settings, trees: Trees) -> Iterator[Entry]:

@@ -16,7 +16,8 @@ for name in ("num-layers", "hidden-size", "num-attention-heads", "num-query-grou
 for name in ("lr", "min-lr", "weight-decay", "clip-grad", "adam-beta1", "attention-dropout",
              "hidden-dropout"):
     parser.add_argument("--" + name, type=float)
-for name in ("split", "save", "load", "tensorboard-dir", "tokenizer-type", "tokenizer-model", "data-cache-path", "fail"):
+for name in ("split", "save", "load", "tensorboard-dir", "tokenizer-type", "tokenizer-model", "data-cache-path", "fail",
+             "position-embedding-type"):
     parser.add_argument("--" + name)
 for name in ("mock-data", "bf16", "log-throughput", "swiglu", "finetune", "no-load-optim", "no-load-rng", "no-save-optim",
              "no-save-rng", "sequence-parallel", "reset-attention-mask", "use-flash-attn",

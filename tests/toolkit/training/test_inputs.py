@@ -73,8 +73,29 @@ def test_ids_that_have_no_embedding(llm, capsys) -> None:
         in capsys.readouterr().err
     )
     write(llm / "rows_packed_input_ids_document", [900])
-    assert commands.main(["train", "toy.yaml", "dataset.path=rows", "run.task=sft"]) == 2
+    words = ["dataset.path=rows", "run.task=sft", "model.position_embedding_type=rope"]
+    assert commands.main(["train", "toy.yaml", *words]) == 2
     assert "rows_packed_input_ids_document.bin has the id 900" in capsys.readouterr().err
+
+
+def test_newer_releases_of_megatron_lm_have_the_vocabulary_of_the_file(llm, capsys) -> None:
+    """They have a flag for it; releases before 0.15 derive it from the tokenizer, whatever the file says."""
+    tree = fake_upstream.make(llm / "alone")
+    program = tree / "pretrain_gpt.py"
+    program.write_text(program.read_text().replace("# MORE", fake_upstream._OF_LLM))
+    words = ["train", "toy.yaml", f"run.trees=[{tree}]"]
+    write(llm / "text", [3, 256, 7])
+    for release, code in ((12, 0), (19, 2)):
+        facts = f"MAJOR = 0\nMINOR = {release}\nPATCH = 0\n"
+        (tree / "megatron/core/package_info.py").write_text(facts)
+        assert commands.main(words) == code
+    assert "text.bin has the id 256, but model.vocab_size is 256" in capsys.readouterr().err
+    layout = ["run.processes=2", "parallel.tensor=2", "model.vocab_size=257", "--print-command"]
+    assert commands.main([*words, *layout]) == 0
+    assert "--padded-vocab-size 258" in capsys.readouterr().out
+    save(llm / "start", [weights(rows=320)])
+    assert commands.main([*words, "model.vocab_size=257", "resume.load=start", "train.iterations=6"]) == 2
+    assert "vocab_size is 320 there, and 257 in this configuration" in capsys.readouterr().err
 
 
 def test_long_data_is_looked_at_in_equal_steps(llm, monkeypatch) -> None:
@@ -167,6 +188,22 @@ def test_parts_of_tensor_and_pipeline_parallelism(llm, monkeypatch) -> None:
     assert divided == 2 and not list(inputs.differences(found, model, divided))
     other = geometry.of(Model(num_layers=1, hidden_size=64, num_attention_heads=4, vocab_size=256), 64, {})
     assert [what for what, _, _ in inputs.differences(found, other, divided)] == ["num_layers"]
+
+
+def test_parts_of_expert_parallelism_have_the_same_layers(llm) -> None:
+    """With and without stages, the last number in a part's name is that of the expert parallel rank."""
+    held = weights(decoder__layers__0__mlp__router__weight=(4, 64))
+    model = geometry.of(
+        Model(num_layers=2, hidden_size=64, num_attention_heads=4, vocab_size=256, num_experts=4), 64, {}
+    )
+    for rank in ("000", "001"):
+        save(llm / "alone", [held], "mp_rank_{:02}_" + rank)
+        save(llm / "stages", [weights(layers=1)], "mp_rank_{:02}_000_" + rank)
+        save(llm / "stages", [weights(layers=1)], "mp_rank_{:02}_001_" + rank)
+    found, divided = inputs._tensors(llm / "alone/iter_0000004", expert=True)
+    assert divided == 1 and not list(inputs.differences(found, model, divided))
+    found, divided = inputs._tensors(llm / "stages/iter_0000004", expert=True)
+    assert [row[:2] for row in inputs.differences(found, model, divided)] == [("an MLP with experts", False)]
 
 
 def test_a_checkpoint_that_cannot_be_read(llm, capsys) -> None:

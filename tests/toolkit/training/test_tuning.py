@@ -15,7 +15,7 @@ name: toy
 run: {{trees: [{trees}]}}
 data: {{task: instruction, sources: alpaca.json, tokenizer: tokenizer, output: out/alpaca, template: qwen}}
 dataset: {{sequence_length: 64}}
-model: {{num_layers: 2, hidden_size: 64, num_attention_heads: 4, vocab_size: 256}}
+model: {{num_layers: 2, hidden_size: 64, num_attention_heads: 4, vocab_size: 256, position_embedding_type: rope}}
 train: {{iterations: 2}}
 """
 
@@ -138,6 +138,21 @@ def test_a_window_is_applied_or_refused(line, capsys) -> None:
     ):  # fmt: skip
         assert commands.main(["train", "toy.yaml", "--print-command", *words]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_learned_positions_must_be_in_the_data(line, capsys) -> None:
+    """MindSpeed-LLM's instruction data has none otherwise, and the training would end in the embedding of positions."""
+    learned, flags = "model.position_embedding_type=learned_absolute", ("model.use_flash_attn=true",)
+    assert "--position-embedding-type learned_absolute" in line("dataset.path=out/text", learned)
+    for words, key in (
+        ((), "dataset.reset_attention_mask"),
+        (("dataset.reset_attention_mask=true",), "model.use_flash_attn"),
+    ):
+        assert commands.main(["train", "toy.yaml", "run.task=sft", learned, *words]) == 2
+        assert f"{key}: must be true: MindSpeed-LLM's data for sft has positions" in capsys.readouterr().err
+    assert "--reset-attention-mask" in line(
+        "run.task=sft", learned, "dataset.reset_attention_mask=true", *flags
+    )
 
 
 def test_a_format_that_upstream_ignores_is_refused(tmp_path, monkeypatch, capsys) -> None:
