@@ -14,5 +14,6 @@ fi
 if [ $# -eq 0 ]; then
   cores="$(nproc)"
   set -- -q -n "${MSADAPTER_TEST_WORKERS:-$((cores < 4 ? cores : 4))}" --dist worksteal
+  export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"  # threads of their own would only compete
 fi
 exec .venv/bin/python -m pytest "$@"

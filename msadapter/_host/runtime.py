@@ -13,6 +13,7 @@ import atexit
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import os
 import sys
 import threading
 import types
@@ -57,6 +58,19 @@ class _Finder:
         return None if module is None else importlib.machinery.ModuleSpec(name, _Present(module))
 
 
+def _undo_thread_limit() -> None:
+    """Set OMP_NUM_THREADS to what it was when the program began.
+
+    MindSpore sets it to 1 when it is loaded, unless the user has set it. The kernels, libraries that are loaded later and child
+    processes would then use a single processor. `os.environ` does not notice such a change, so it has the user's value.
+    """
+    name = "OMP_NUM_THREADS"
+    if name in os.environ:
+        os.putenv(name, os.environ[name])
+    else:
+        os.unsetenv(name)
+
+
 def complete() -> None:
     """Run MindSpore's own `__init__`, if it has not run yet."""
     global _waiting
@@ -69,6 +83,7 @@ def complete() -> None:
         assert package.__spec__ is not None and package.__spec__.loader is not None
         package.__class__ = types.ModuleType
         package.__spec__.loader.exec_module(package)
+        _undo_thread_limit()
         for listener in _listeners:
             listener()
 
@@ -117,6 +132,7 @@ def native():
         sys.meta_path.insert(0, _Finder)
         _waiting = True
     runtime = importlib.import_module(NATIVE)
+    _undo_thread_limit()
     if fresh:
         atexit.register(_before_exit)  # registered after MindSpore's handler, so it runs before that one
         if device_target() != "CPU":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import os
 from pathlib import Path
 
 from .._values.dtype import ALL
@@ -29,6 +31,23 @@ def _address_reader():
     return lambda capsule: pointer(capsule, name(capsule))
 
 
+@contextlib.contextmanager
+def _shortly_spinning():
+    """Let threads of an OpenBLAS that is loaded meanwhile wait for work for 2**20 cycles, unless the user has said otherwise.
+
+    Its default is 2**26 cycles, 20 ms, in which they keep a processor from the threads of the other kernels.
+    """
+    name = "OPENBLAS_THREAD_TIMEOUT"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = "20"
+    try:
+        yield
+    finally:
+        del os.environ[name]
+
+
 def _thread_setter() -> int:
     """The address of the function that sets the number of threads of scipy's OpenBLAS; 0 if scipy has another library."""
     import scipy  # here: few programs call LAPACK
@@ -43,12 +62,12 @@ def _thread_setter() -> int:
 
 
 def _bind() -> None:
-    # here: few programs call LAPACK
-    from scipy.linalg import cython_blas, cython_lapack
+    with _shortly_spinning():
+        from scipy.linalg import cython_lapack  # here: few programs call LAPACK
 
     tensor = t.tensor
     address = _address_reader()
-    table = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
+    table = cython_lapack.__pyx_capi__
     names = bytes(raw.LapackNames().tolist()).decode().split(",")
     addresses = []
     for name in names:

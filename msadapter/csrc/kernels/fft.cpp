@@ -28,11 +28,12 @@ void transform(Kind kind, const Tensor &out, const Tensor &in, const Dims &dims,
     check(out.sizes[d] >= 1 && in.sizes[d] >= 1, "Invalid number of data points (", in.sizes[d], ") specified");
   const RunTransform run = bound.load();
   check(run != nullptr, "no library of Fourier transforms is bound: import msadapter first");
+  constexpr int64_t kShared = 1 << 17;  // points; waking the threads of the library takes as long as fewer points
   Dims job = {static_cast<int64_t>(kind),
               is_double,
               forward,
               norm,
-              num_threads(),
+              std::max(in.numel, out.numel) < kShared ? 1 : num_threads(),
               in.ndim,
               reinterpret_cast<int64_t>(in.data),
               is_complex(in.dtype),

@@ -26,8 +26,7 @@ namespace msa {
   X(sytrf)                     \
   X(sytrs)                     \
   X(hetrf)                     \
-  X(hetrs)                     \
-  X(gemm)
+  X(hetrs)
 
 enum class Routine : int {
 #define MSA_NAME(n) n,

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "gemm.h"
 #include "linalg.h"
 #include "type_names.h"
 #include "wrapping.h"
@@ -9,18 +10,38 @@
 namespace msa {
 namespace {
 
-// c = alpha a b + beta c on column-major n x n matrices
+// c = a b + beta c on n x n matrices
 template <class T>
-void gemm(const T *a, const T *b, T *c, int n, T alpha, T beta) {
-  lapack<T>(Routine::gemm, "N", "N", &n, &n, &n, &alpha, a, &n, b, &n, &beta, c, &n);
+void multiply(const T *a, const T *b, T *c, int64_t n, double beta) {
+  gemm(dtype_of<T>::value, n, n, n, make_scalar(1), {a, n, 1}, {b, n, 1}, make_scalar(beta), c, n);
 }
 
-// exp(a): A is divided by a power of two so that its norm is below 1/2, a Taylor polynomial of degree 18 is evaluated
-// in powers of A^3 (Paterson-Stockmeyer), and the result is squared as often as A was halved.
+// How exp(A) is computed: A is divided by 2^squarings, a Taylor polynomial of this degree is evaluated in powers of
+// A^block (Paterson and Stockmeyer), and the result is squared as often as A was halved.
+struct ExpPlan {
+  int degree, block, squarings;
+};
+// The plan with the fewest products whose result is exp(A + E) with |E| <= |A| unit. The norm of the first term that
+// the polynomial leaves out is |A|^(degree + 1) / (degree + 1)!, and the rest is at most exp(|A|) times as large.
+ExpPlan plan_exp(double norm, double unit) {
+  constexpr ExpPlan kForms[] = {{4, 2, 0}, {8, 4, 0}, {12, 3, 0}, {16, 4, 0}};
+  ExpPlan best{};
+  int fewest = std::numeric_limits<int>::max();
+  for (ExpPlan form : kForms) {
+    double size = norm;
+    while (std::exp(size - std::lgamma(form.degree + 2)) * std::pow(size, form.degree) > unit) {
+      size /= 2;
+      ++form.squarings;
+    }
+    const int products = form.block - 1 + form.degree / form.block - 1 + form.squarings;
+    if (products < fewest) fewest = products, best = form;
+  }
+  return best;
+}
+
 template <class T>
-void matrix_exp(T *a, int64_t n) {
+void matrix_exp(T *a, int64_t n, double unit) {
   using R = real_t<T>;
-  constexpr int kDegree = 18, kBlock = 3;
   const int64_t nn = n * n;
   R norm = 0;
   for (int64_t j = 0; j < n; ++j) {
@@ -29,29 +50,31 @@ void matrix_exp(T *a, int64_t n) {
     norm = std::max(norm, sum);
   }
   if (!std::isfinite(norm)) return std::fill(a, a + nn, T(std::numeric_limits<R>::quiet_NaN()));
-  int squarings = 0;
-  for (; norm > R(0.5); norm /= 2) ++squarings;
-  const R scale = std::ldexp(R(1), -squarings);
-  std::vector<T> powers(nn * kBlock), sum(nn), next(nn);
+  const ExpPlan plan = plan_exp(norm, unit);
+  const R scale = std::ldexp(R(1), -plan.squarings);
+  std::vector<T> powers(nn * plan.block), sum(nn), next(nn);
   for (int64_t i = 0; i < nn; ++i) powers[i] = a[i] * scale;
-  const int order = narrow_int(n);
-  for (int p = 1; p < kBlock; ++p) gemm(&powers[0], &powers[(p - 1) * nn], &powers[p * nn], order, T(1), T(0));
-  R inverse_factorial[kDegree + 1] = {1};
-  for (int k = 1; k <= kDegree; ++k) inverse_factorial[k] = inverse_factorial[k - 1] / R(k);
-  // sum = ((c18) A^3 + (c15..c17)) A^3 + ...
-  for (int block = kDegree / kBlock; block >= 0; --block) {
-    if (block < kDegree / kBlock)
-      gemm(sum.data(), &powers[(kBlock - 1) * nn], next.data(), order, T(1), T(0));
-    else
-      std::fill(next.begin(), next.end(), T(0));
+  for (int p = 1; p < plan.block; ++p) multiply(&powers[0], &powers[(p - 1) * nn], &powers[p * nn], n, 0);
+  std::vector<R> factor{1};  // 1 / k!
+  for (int k = 1; k <= plan.degree; ++k) factor.push_back(factor.back() / R(k));
+  // next = the terms of a block: c[0] + c[1] A + c[2] A^2 + ... + c[terms] A^terms
+  auto block_of = [&](const R *c, int terms) {
+    std::fill(next.begin(), next.end(), T(0));
+    for (int p = 0; p < terms; ++p) {
+      const T *power = &powers[p * nn];
+      for (int64_t i = 0; i < nn; ++i) next[i] += c[p + 1] * power[i];
+    }
+    for (int64_t i = 0; i < n; ++i) next[i + i * n] += c[0];
+  };
+  // ((first block and the highest power) A^block + second block) A^block + ...
+  for (int at = plan.degree - plan.block; at >= 0; at -= plan.block) {
+    const bool first = at == plan.degree - plan.block;
+    block_of(&factor[at], first ? plan.block : plan.block - 1);
+    if (!first) multiply(sum.data(), &powers[(plan.block - 1) * nn], next.data(), n, 1);
     sum.swap(next);
-    const int first = block * kBlock;
-    for (int64_t i = 0; i < n; ++i) sum[i + i * n] += inverse_factorial[first];
-    for (int p = 1; p < kBlock && first + p <= kDegree; ++p)
-      for (int64_t i = 0; i < nn; ++i) sum[i] += inverse_factorial[first + p] * powers[(p - 1) * nn + i];
   }
-  for (int s = 0; s < squarings; ++s) {
-    gemm(sum.data(), sum.data(), next.data(), order, T(1), T(0));
+  for (int s = 0; s < plan.squarings; ++s) {
+    multiply(sum.data(), sum.data(), next.data(), n, 0);
     sum.swap(next);
   }
   std::copy(sum.begin(), sum.end(), a);
@@ -76,13 +99,15 @@ void factor(const Tensor &lu, int *pivots, bool *odd) {
 MSA_KERNEL(LinalgMatrixExp) {  // A -> exp(A)
   const Tensor &a = c.in(0);
   check_square(a, "linalg.matrix_exp");
-  // Scaling and squaring loses digits, so it is done in double precision
+  // Scaling and squaring loses digits, so it is done in double precision. The polynomial then needs a few digits more
+  // than the result has.
   const DType work_type = is_complex(a.dtype) ? DType::C128 : DType::F64;
+  const double unit = std::ldexp(1., work_type == a.dtype ? -53 : -28);
   const Tensor source = work_type == a.dtype ? a : c.cast(a, work_type);
   const Tensor f = columns_of(c, source, batch_of(a)), o = c.out(0, a.dtype, a.shape());
   const int64_t n = a.size(-1), count = matrix_count(a);
   MSA_SWITCH_LAPACK(work_type, "matrix_exp", ({
-                      for (int64_t i = 0; i < count && n > 0; ++i) matrix_exp(f.ptr<T>() + i * n * n, n);
+                      for (int64_t i = 0; i < count && n > 0; ++i) matrix_exp(f.ptr<T>() + i * n * n, n, unit);
                     }));
   copy_into(o, f);
 }

@@ -317,45 +317,54 @@ class ThreadPool {
     for (int i = 1; i < n; ++i) workers_.emplace_back([this, i] { work(i); });
   }
   ~ThreadPool() {
-    {
-      std::lock_guard<std::mutex> g(m_);
-      stop_ = true;
-      ++epoch_;
-    }
-    cv_.notify_all();
+    stop_.store(true);
+    announce(0);
     for (auto &w : workers_) w.join();
   }
   int size() const { return n_; }
 
   // Calls f(i) for i in [0, n). The caller takes part, and the function returns when all are done. It rethrows the
-  // first exception.
+  // first exception. No thread is waited for that has not begun a piece, because on a busy machine it may not run soon.
   void run(int n, const std::function<void(int)> &f) {
     std::lock_guard<std::mutex> one(run_);
-    next_.store(0);
     left_.store(n);
     total_ = n;
     job_ = &f;
     error_ = nullptr;
-    {
-      std::lock_guard<std::mutex> g(m_);
-      active_.store(n_ - 1);
-      epoch_.fetch_add(1, std::memory_order_release);
-    }
-    if (sleepers_.load() > 0) cv_.notify_all();
+    announce(static_cast<uint32_t>(n));
     inside = true;
     drain();
     inside = false;
-    while (left_.load(std::memory_order_acquire) != 0 || active_.load(std::memory_order_acquire) != 0) relax();
+    for (int spins = 0; left_.load(std::memory_order_acquire) != 0; ++spins)
+      if (spins < kSpins)
+        relax();
+      else
+        std::this_thread::yield();
     if (error_) std::rethrow_exception(error_);
   }
 
  private:
+  static constexpr int kSpins = 4000;
+
+  // A new epoch, in which so many pieces are to be claimed.
+  void announce(uint32_t pieces) {
+    {
+      std::lock_guard<std::mutex> g(m_);
+      state_.store(((state_.load() >> 32) + 1) << 32 | pieces, std::memory_order_release);
+    }
+    if (sleepers_.load() > 0) cv_.notify_all();
+  }
+  uint64_t epoch() const { return state_.load(std::memory_order_acquire) >> 32; }
+
   void drain() {
     for (;;) {
-      const int i = next_.fetch_add(1);
-      if (i >= total_) return;
+      uint64_t state = state_.load(std::memory_order_acquire);
+      const auto unclaimed = static_cast<uint32_t>(state);
+      if (unclaimed == 0) return;
+      if (!state_.compare_exchange_weak(state, state - 1, std::memory_order_acq_rel)) continue;
+      // run() waits for the claimed piece, so that the job stays until it is done.
       try {
-        (*job_)(i);
+        (*job_)(total_ - static_cast<int>(unclaimed));
       } catch (...) {
         std::lock_guard<std::mutex> g(m_);
         if (!error_) error_ = std::current_exception();
@@ -368,40 +377,40 @@ class ThreadPool {
     uint64_t seen = 0;
     for (;;) {
       // Spins briefly, because consecutive kernels often follow each other within microseconds.
-      int spins = 0;
-      while (epoch_.load(std::memory_order_acquire) == seen && spins < 4000) {
-        relax();
-        ++spins;
-      }
-      if (epoch_.load(std::memory_order_acquire) == seen) {
+      for (int spins = 0; epoch() == seen && spins < kSpins; ++spins) relax();
+      if (epoch() == seen) {
         std::unique_lock<std::mutex> l(m_);
         sleepers_.fetch_add(1);
-        cv_.wait(l, [&] { return epoch_.load() != seen; });
+        cv_.wait(l, [&] { return epoch() != seen; });
         sleepers_.fetch_sub(1);
       }
-      seen = epoch_.load(std::memory_order_acquire);
-      if (stop_) return;
+      seen = epoch();
+      if (stop_.load()) return;
       drain();
-      active_.fetch_sub(1, std::memory_order_release);
     }
   }
   const int n_;
   std::vector<std::thread> workers_;
   std::mutex m_, run_;
   std::condition_variable cv_;
-  std::atomic<uint64_t> epoch_{0};
-  std::atomic<int> next_{0}, left_{0}, active_{0}, sleepers_{0};
+  std::atomic<uint64_t> state_{0};  // the epoch, which counts the jobs, and in the lower half the unclaimed pieces
+  std::atomic<int> left_{0}, sleepers_{0};  // pieces that are not done, and threads that wait for cv_
   int total_ = 0;
   const std::function<void(int)> *job_ = nullptr;
   std::exception_ptr error_;
-  bool stop_ = false;
+  std::atomic<bool> stop_{false};
 };
 
+// The number in an environment variable, or 0.
+int number_in(const char *name) {
+  const char *text = std::getenv(name);
+  return text ? std::atoi(text) : 0;
+}
+// OMP_NUM_THREADS, or all processors. Ranks that share a machine have one thread each, as torchrun gives them.
 int default_threads() {
-  if (const char *e = std::getenv("OMP_NUM_THREADS")) {
-    const int n = std::atoi(e);
-    if (n > 0) return n;
-  }
+  if (const int n = number_in("OMP_NUM_THREADS"); n > 0) return n;
+  for (const char *ranks : {"LOCAL_WORLD_SIZE", "MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"})
+    if (number_in(ranks) > 1) return 1;
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
