@@ -60,3 +60,29 @@ def test_fractional_max_pool_needs_memory_for_its_input_alone():
     out.sum().backward()
     expected = torch.zeros(512 * 512).scatter_add(0, chosen.flatten(), torch.ones(chosen.numel()))
     assert torch.equal(x.grad.flatten(), expected)
+
+
+@pytest.mark.parametrize("corners", [False, True])
+@pytest.mark.parametrize(
+    ("mode", "image", "size"),
+    [
+        ("linear", (7,), 19),
+        ("linear", (19,), 5),
+        ("bilinear", (6, 9), (17, 4)),
+        ("bilinear", (1, 5), (3, 1)),
+        ("bicubic", (6, 9), (5, 23)),
+        ("trilinear", (3, 6, 5), (7, 2, 9)),
+    ],
+)
+def test_gradient_of_interpolate_has_the_weights_of_the_result(mode, image, size, corners):
+    """The result is linear in the image, so the products (g, f(x)) and (gradient of g, x) are equal."""
+    x = torch.randn(2, 3, *image, dtype=torch.float64, requires_grad=True)
+    out = F.interpolate(x, size=size, mode=mode, align_corners=corners)
+    g = torch.randn_like(out)
+    (gradient,) = torch.autograd.grad(out, x, g)
+    torch.testing.assert_close((gradient * x).sum(), (g * out).sum())
+    for dtype, within in ((torch.float32, 1e-5), (torch.bfloat16, 2e-2)):
+        low = x.detach().to(dtype).requires_grad_()
+        out = F.interpolate(low, size=size, mode=mode, align_corners=corners)
+        (short,) = torch.autograd.grad(out, low, g.to(dtype))
+        torch.testing.assert_close(short.double(), gradient, rtol=within, atol=within)

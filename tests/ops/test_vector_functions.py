@@ -323,3 +323,36 @@ def test_powers_of_float64_are_within_two_units():
     assert_close(result, exact, [x, y], 1.5)
     some = torch.from_numpy(x[:500])
     np.testing.assert_array_equal(torch.float_power(some, 2.5).numpy(), torch.pow(some, 2.5).numpy())
+
+
+def test_gelu_of_float32_is_exact_in_both_tails():
+    random = np.random.default_rng(8)
+    x = np.concatenate([random.uniform(-size, size, 50_000) for size in (0.1, 3, 9, 200)]).astype(np.float32)
+    result = F.gelu(torch.from_numpy(x)).numpy().astype(np.float64)
+    wide = x.astype(np.float64)
+    probability = scipy.special.ndtr(wide)
+    error = np.abs(result - wide * probability)
+    assert (error <= 2.5e-7 * np.abs(wide) + 1e-38).all()
+    near = np.abs(wide) <= 3
+    assert (error[near] <= 1.1e-6 * np.abs(wide * probability)[near]).all()
+    assert (result[wide <= -6] == 0).all()
+    edges = F.gelu(torch.tensor([math.inf, -math.inf, math.nan, 0.0, -0.0])).numpy()
+    np.testing.assert_array_equal(edges, [math.inf, math.nan, math.nan, 0.0, -0.0])
+    np.testing.assert_array_equal(np.signbit(edges[3:]), [False, True])
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high", "units"),
+    [("erfcx", -9.3, 30, 1), ("erfcx", 0, 1e6, 1), ("log_ndtr", -200, 12, 1), ("entr", 0, 40, 3)],
+)
+def test_special_functions_of_float32_have_its_digits(name, low, high, units):
+    x = np.random.default_rng(9).uniform(low, high, 100_000).astype(np.float32)
+    exact = getattr(scipy.special, name)(x.astype(np.float64))
+    large = np.abs(exact) > 1e-37  # exact to the unit, where the result is a normal number
+    result = getattr(torch.special, name)(torch.from_numpy(x)).numpy()
+    assert_close(result[large], exact[large], [x[large]], units)
+    edges = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 1e38, -1e38, 1e-45, -1e-45], np.float32)
+    with np.errstate(all="ignore"):
+        expected = getattr(scipy.special, name)(edges.astype(np.float64)).astype(np.float32)
+    result = getattr(torch.special, name)(torch.from_numpy(edges)).numpy()
+    np.testing.assert_allclose(result, expected, rtol=3e-7, atol=1e-45)

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "loops.h"
+#include "vec_functions.h"
 
 namespace msa {
 namespace {
@@ -98,9 +99,17 @@ void logspace_values(const Tensor &o, const Scalar &start, const Scalar &end, do
   } else {
     const double a = convert<double>(start.to<T>()), b = convert<double>(end.to<T>());
     const double d = n > 1 ? (b - a) / static_cast<double>(n - 1) : 0;
-    for (int64_t i = 0; i < n; ++i)
-      p[i] = convert<T>(
-          std::pow(base, i < half || n == 1 ? a + d * static_cast<double>(i) : b - d * static_cast<double>(n - i - 1)));
+    auto exponent = [=](int64_t i) {
+      return i < half || n == 1 ? a + d * static_cast<double>(i) : b - d * static_cast<double>(n - i - 1);
+    };
+    if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, double>)
+      if (base > 0 && base != 1 && base < std::numeric_limits<double>::infinity()) {
+        const double bits = std::log2(base);
+        return parallel_for(n, 1 << 14, [=](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) p[i] = convert<T>(vec::short_exp2(exponent(i) * bits));
+        });
+      }
+    for (int64_t i = 0; i < n; ++i) p[i] = convert<T>(std::pow(base, exponent(i)));
   }
 }
 

@@ -21,14 +21,18 @@ struct Buffer {
 template <class T>
 using sum_t = wrapping_t<compute_t<T>>;
 
-constexpr int kLanes = 32;
+constexpr int kLanes = 64;  // as many independent sums as the latency of an addition needs
 
 template <class In, class T>
 T dot_contiguous(const In *a, const In *b, int64_t n) {
   T lane[kLanes] = {};
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int l = 0; l < kLanes; ++l) lane[l] += convert<T>(a[i + l]) * convert<T>(b[i + l]);
+  auto add = [&](auto lanes) {
+    for (int l = 0; l < lanes; ++l) lane[l] += convert<T>(a[i + l]) * convert<T>(b[i + l]);
+    i += lanes;
+  };
+  while (i + kLanes <= n) add(std::integral_constant<int, kLanes>());
+  if (i + kLanes / 2 <= n) add(std::integral_constant<int, kLanes / 2>());
   T rest = 0;
   for (; i < n; ++i) rest += convert<T>(a[i]) * convert<T>(b[i]);
   for (int half = kLanes / 2; half > 0; half /= 2)

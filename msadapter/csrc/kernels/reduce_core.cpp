@@ -8,7 +8,7 @@
 namespace msa {
 namespace {
 
-constexpr int64_t kRun = 2048, kBuffer = 512, kPiece = 32768, kTile = 512;
+constexpr int64_t kRun = 2048, kBuffer = 2048, kPiece = 32768, kTile = 512;
 
 #ifdef __AVX512F__
 constexpr int kVector = 64, kVectors = 4;

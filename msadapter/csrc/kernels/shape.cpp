@@ -13,12 +13,37 @@ Tensor part(const Tensor &t, int64_t d, int64_t from, int64_t size) {
   return make_view(t, sizes, strides_of(t), from * t.strides[d]);
 }
 
+// o[i * K + k] = pieces[k][i]: K vectors side by side, as stack() in the last dim has them.
+template <class T, int K>
+void interleave(T *__restrict o, const T *const *pieces, int64_t begin, int64_t end) {
+  const T *p[K];
+  std::copy_n(pieces, K, p);
+  for (int64_t i = begin; i < end; ++i)
+    for (int k = 0; k < K; ++k) o[i * K + k] = p[k][i];
+}
+// Joins single elements of two to four pieces, if that is what concat_dense() is asked for.
+bool interleaved(const Tensor &o, const std::vector<Tensor> &pieces, int64_t row) {
+  const int64_t count = static_cast<int64_t>(pieces.size());
+  if (count < 2 || count > 4 || row != count * item_size(o.dtype)) return false;
+  for (const Tensor &t : pieces)
+    if (t.numel * count != o.numel) return false;
+  MSA_SWITCH_BYTES(o.dtype, ({
+                     const T *from[4];
+                     for (int64_t k = 0; k < count; ++k) from[k] = pieces[k].ptr<T>();
+                     const auto join = count == 2 ? interleave<T, 2> : count == 3 ? interleave<T, 3> : interleave<T, 4>;
+                     parallel_for(o.numel / count, 1 << 15,
+                                  [&](int64_t b, int64_t e) { join(o.ptr<T>(), from, b, e); });
+                   }));
+  return true;
+}
+
 // Joins contiguous pieces with the same number of dims along `dim`. Piece k has width[k] bytes for each outer position.
 void concat_dense(const Tensor &o, const std::vector<Tensor> &pieces, int64_t dim) {
   int64_t outer = 1, inner = item_size(o.dtype);
   for (int d = 0; d < dim; ++d) outer *= o.sizes[d];
   for (int d = static_cast<int>(dim) + 1; d < o.ndim; ++d) inner *= o.sizes[d];
   const int64_t row = inner * o.sizes[dim];
+  if (interleaved(o, pieces, row)) return;
   parallel_for(outer, std::max<int64_t>(1, (1 << 18) / std::max<int64_t>(row, 1)), [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; ++i) {
       char *to = o.ptr<char>() + i * row;

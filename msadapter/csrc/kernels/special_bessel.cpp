@@ -201,21 +201,8 @@ inline double short_k1(double x) { return short_k1_parts(x) * (x <= 2 ? 1. : vec
 inline double short_scaled_k0(double x) { return short_k0_parts(x) * (x <= 2 ? vec::exp(x) : 1.); }
 inline double short_scaled_k1(double x) { return short_k1_parts(x) * (x <= 2 ? vec::exp(x) : 1.); }
 
-// A kernel with one function for float64, and a short one for all other types.
-template <class F>
-void with_short_form(Call &c, const char *op, double (*exact)(double), F brief) {
-  const Tensor &a = c.in(0);
-  if (a.dtype == DType::F64) return special_unary(c, op, exact);
-  if (is_complex(a.dtype)) unsupported(op, a.dtype);
-  unary<double, double>(c.out_pointwise(0, is_integral(a.dtype) ? DType::F32 : a.dtype, {&a}), a, brief);
-}
-
 }  // namespace
 
-#define MSA_SHORT_KERNEL(Name, Op, Exact, Short)                                            \
-  MSA_POINTWISE_KERNEL(Name) {                                                              \
-    with_short_form(c, Op, [](double x) { return Exact; }, [](double x) { return Short; }); \
-  }
 MSA_SHORT_KERNEL(I0, "i0_vml_cpu", bessel_i(0, x), short_i0(x))
 MSA_SHORT_KERNEL(I0e, "i0e_vml_cpu", scaled_bessel_i(0, x), short_i0e(x))
 MSA_SHORT_KERNEL(I1, "i1_vml_cpu", bessel_i(1, x), short_i1(x))

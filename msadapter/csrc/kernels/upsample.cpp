@@ -81,22 +81,6 @@ struct Resize {
   Taps taps[3];
   int64_t pixels() const { return element_count(in, 3); }
   int64_t positions() const { return element_count(out, 3); }
-  // Calls f(source index, output index, weight) for every pair with a weight.
-  template <class F>
-  void each(F f) const {
-    for (int64_t a = 0, at = 0; a < out[0]; ++a)
-      for (int64_t b = 0; b < out[1]; ++b)
-        for (int64_t c = 0; c < out[2]; ++c, ++at)
-          for (int i = 0; i < taps[0].count; ++i)
-            for (int j = 0; j < taps[1].count; ++j)
-              for (int k = 0; k < taps[2].count; ++k) {
-                const int64_t ia = taps[0].index[a * taps[0].count + i], ib = taps[1].index[b * taps[1].count + j],
-                              ic = taps[2].index[c * taps[2].count + k];
-                f((ia * in[1] + ib) * in[2] + ic, at,
-                  taps[0].weight[a * taps[0].count + i] * taps[1].weight[b * taps[1].count + j] *
-                      taps[2].weight[c * taps[2].count + k]);
-              }
-  }
 };
 
 // Small or channels-last images use a kernel in PyTorch whose weights stay in float32.
@@ -317,11 +301,67 @@ void gather_fixed(Mode mode, const Resize &r, const std::vector<double> &scales,
   fixed_pass(taps(1), r.planes, r.in[1], r.out[1], r.out[2], wide.data(), y);
 }
 
+// For one dim: the outputs that read each source position, in their order, with their weights. Those of source position
+// i are the entries from start[i] to start[i + 1].
+template <class C>
+struct Readers {
+  std::vector<int64_t> start, output;
+  std::vector<C> weight;
+};
+template <class C>
+Readers<C> readers_of(const Taps &t, int64_t in) {
+  const int64_t taps = static_cast<int64_t>(t.index.size());
+  Readers<C> r{std::vector<int64_t>(in + 1), std::vector<int64_t>(taps), std::vector<C>(taps)};
+  for (const int64_t i : t.index) ++r.start[i + 1];
+  for (int64_t i = 0; i < in; ++i) r.start[i + 1] += r.start[i];
+  std::vector<int64_t> next(r.start.begin(), r.start.end() - 1);
+  for (int64_t k = 0; k < taps; ++k) {
+    const int64_t at = next[t.index[k]]++;
+    r.output[at] = k / t.count;
+    r.weight[at] = static_cast<C>(t.weight[k]);
+  }
+  return r;
+}
+// The gradient of resizing one dim whose elements are lines of `width` numbers: [out][width] becomes [in][width].
+template <class T, class C>
+void sum_lines(const Readers<C> &r, int64_t width, const T *g, C *dx) {
+  for (size_t i = 0; i + 1 < r.start.size(); ++i, dx += width) {
+    std::fill_n(dx, width, C(0));
+    for (int64_t k = r.start[i]; k < r.start[i + 1]; ++k) {
+      const T *from = g + r.output[k] * width;
+      const C w = r.weight[k];
+      for (int64_t j = 0; j < width; ++j) dx[j] += convert<C>(from[j]) * w;
+    }
+  }
+}
+
+// The gradient of one dim after the other, the outermost first.
 template <class T>
 void scatter(const Resize &r, const T *g, T *dx) {
-  sum_planes(r, g, dx, [&](const T *from, auto *sums) {
-    using C = std::decay_t<decltype(*sums)>;
-    r.each([&](int64_t source, int64_t at, double w) { sums[source] += convert<C>(from[at]) * static_cast<C>(w); });
+  using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  const auto over = readers_of<C>(r.taps[0], r.in[0]), down = readers_of<C>(r.taps[1], r.in[1]),
+             along = readers_of<C>(r.taps[2], r.in[2]);
+  const int64_t width = r.out[2], area = r.out[1] * width;
+  parallel_for(r.planes, std::max<int64_t>(1, 8192 / r.positions()), [&](int64_t begin, int64_t end) {
+    std::vector<C> slices(r.spatial == 3 ? r.in[0] * area : 0), lines(r.in[1] * width);
+    for (int64_t p = begin; p < end; ++p) {
+      const T *from = g + p * r.positions();
+      T *to = dx + p * r.pixels();
+      if (r.spatial == 3) sum_lines(over, area, from, slices.data());
+      for (int64_t a = 0; a < r.in[0]; ++a) {
+        if (r.spatial == 3)
+          sum_lines(down, width, slices.data() + a * area, lines.data());
+        else
+          sum_lines(down, width, from, lines.data());
+        for (const C *line = lines.data(); line < lines.data() + lines.size(); line += width)
+          for (int64_t i = 0; i < r.in[2]; ++i) {
+            C sum = 0;
+            for (int64_t k = along.start[i]; k < along.start[i + 1]; ++k)
+              sum += line[along.output[k]] * along.weight[k];
+            *to++ = convert<T>(sum);
+          }
+      }
+    }
   });
 }
 

@@ -170,11 +170,6 @@ MSA_INLINE T atan2(T y, T x) {
 }
 
 // ---------------------------------------------------------------- exponentials
-// (2^r - 1) / r for |r| <= 1/2
-MSA_INLINE float exp2_tail(float r) {
-  return polynomial(r, 1.535336196e-04f, 1.339887502e-03f, 9.618436918e-03f, 5.550332367e-02f, 2.402264774e-01f,
-                    6.931471825e-01f);
-}
 template <class T>
 MSA_INLINE T exp2(T x) {
   const T z = is_single<T> ? between(x, T(-151), T(129)) : between(x, T(-1076), T(1025));

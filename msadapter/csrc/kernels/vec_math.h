@@ -88,6 +88,11 @@ MSA_POLYNOMIAL(exp_tail,
                (x, 2.09216819142945105e-09, 2.51053130444216695e-08, 2.75572526402217172e-07, 2.75572551691274699e-06,
                 2.48015873476190835e-05, 1.98412698750031086e-04, 1.38888888888742809e-03, 8.33333333332608207e-03,
                 4.16666666666666852e-02, 1.66666666666666713e-01, 5.00000000000000000e-01))
+// (2^r - 1) / r for |r| <= 1/2
+MSA_INLINE float exp2_tail(float r) {
+  return polynomial(r, 1.535336196e-04f, 1.339887502e-03f, 9.618436918e-03f, 5.550332367e-02f, 2.402264774e-01f,
+                    6.931471825e-01f);
+}
 // (tanh(r) / r - 1) / x for x = r^2 and |r| <= 0.625
 MSA_POLYNOMIAL(tanh_tail, (x, -5.717495653e-3f, 2.065104299e-2f, -5.374366036e-2f, 1.333149365e-1f, -3.333328404e-1f),
                (x, 6.05015005212049952e-06, -3.02058660416449392e-05, 9.15782998535362436e-05, -2.37023981513559336e-04,
@@ -287,9 +292,25 @@ MSA_INLINE double normal_cdf(double x, double *density) {
   return 0.5 * (1. + erf(x * kSqrtHalf));
 }
 
-template <class T>
-MSA_INLINE T gelu(T x) {
-  T density;
+// The same probability without the density and without a division: 2 to the power of a polynomial, whose even and odd
+// powers are summed side by side. Its absolute error is at most 2e-7, and its relative error at most 1.1e-6 for a <= 3.
+// It is 0 from 6 on, where the true value is 1e-9.
+MSA_INLINE float normal_tail(float a) {
+  const float b = a < 6.f ? a : 6.f, square = b * b;
+  const float even = polynomial(square, -3.44527393e-06f, -0.000132319881f, 0.00732755568f, -0.459132433f, -1.f);
+  const float odd = polynomial(square, 1.40636558e-07f, 3.33450407e-05f, -0.00030668432f, -0.0527049936f, -1.15111423f);
+  const float exponent = fma(odd, b, even);
+  const float shifted = exponent + Parts<float>::kRound, r = exponent - (shifted - Parts<float>::kRound);
+  const float p = fma(exp2_tail(r), r, 1.f);
+  return a < 6.f ? number_of(bits_of(p) + (bits_of(shifted) << 23)) : 0.f;
+}
+
+MSA_INLINE float gelu(float x) {
+  const float below = normal_tail(abs(x));
+  return x * (x > 0.f ? 1.f - below : below);
+}
+MSA_INLINE double gelu(double x) {
+  double density;
   return x * normal_cdf(x, &density);
 }
 // dy times the derivative of gelu at x.
