@@ -83,13 +83,14 @@ def local_response_norm(input, size, alpha, beta, k):
     if input.numel() == 0:
         return input
     channels = input.size(1)
-    squares = input * input
     border = [0, 0] * (input.dim() - 2) + [size // 2, (size - 1) // 2]
-    padded = functional.pad(squares, border)
-    window = padded.narrow(1, 0, channels)
+    squares = functional.pad(input * input, border)
+    window = squares.narrow(1, 0, channels).clone()
     for shift in range(1, size):
-        window = window + padded.narrow(1, shift, channels)
-    mean = (
-        window / size if input.is_floating_point() or input.is_complex() else window // size
-    )  # integers use floor division
-    return input / (mean * alpha + k).pow(beta)
+        window += squares.narrow(1, shift, channels)
+    del squares
+    if input.is_floating_point() or input.is_complex():
+        window = window.div_(size).mul_(alpha).add_(k)
+    else:  # integers use floor division
+        window = window // size * alpha + k
+    return input / window.pow(beta)

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from .._values.base import Base
 from .._values.dtype import ALL
-from ._declare import composite, t
+from ._declare import composite, op, t
+from ._functional import functional
 
 
-def _rounded(x, scale, zero_point, low: int, high: int):
-    """Return the quantised values as numbers, and where x lies in the range.
+def _steps(x, scale, zero_point):
+    """Return the quantised values before they are cut off, as numbers of a new tensor.
 
     As in PyTorch's kernel, x is multiplied by the reciprocal of the scale, and rounded before the zero point is added.
     """
-    wide = x.detach().to(ALL["float32"]) if x.dtype is not ALL["float64"] else x.detach()
-    steps = t.round(wide * (1.0 / scale)) + zero_point
-    inside = (steps >= low) & (steps <= high)
-    return ((t.clamp(steps, low, high) - zero_point) * scale).to(x.dtype), inside
+    wide = x if x.dtype is ALL["float64"] else x.to(ALL["float32"])
+    return t.round_(wide * (1.0 / scale)).add_(zero_point)
 
 
-def _straight_through(x, values, inside):
-    """Return ``values`` with the gradient of ``x`` where it is inside of the range, and none elsewhere."""
-    nothing = t.zeros_like(x.detach())
-    return values + t.where(inside, x - x.detach(), nothing)
+def _where_inside(g, self, scale, zero_point, low, high):
+    steps = _steps(self, scale, zero_point)
+    return t.where((steps >= low) & (steps <= high), g, 0)
+
+
+@op(
+    "_fake_quantize(Tensor self, any scale, any zero_point, int low, int high) -> Tensor",
+    forms="f",
+    grad={"self": _where_inside},
+)
+def _fake_quantize(self, scale, zero_point, low, high):
+    steps = _steps(self, scale, zero_point)
+    return functional.hardtanh_(steps, low, high).sub_(zero_point).mul_(scale).to(self.dtype)
 
 
 def _check_range(name: str, zero_points, low: int, high: int) -> None:
@@ -44,7 +52,7 @@ def fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_m
     scale = scale.detach() if isinstance(scale, Base) else float(scale)
     zero = zero_point.item() if isinstance(zero_point, Base) else zero_point
     _check_range("fake_quantize_per_tensor_affine", [zero], quant_min, quant_max)
-    return _straight_through(input, *_rounded(input, scale, zero, quant_min, quant_max))
+    return t._fake_quantize(input, scale, zero, quant_min, quant_max)
 
 
 @composite(
@@ -65,4 +73,4 @@ def fake_quantize_per_channel_affine(input, scale, zero_point, axis, quant_min, 
     _check_range("fake_quantize_per_channel_affine", zeros, quant_min, quant_max)
     shape = [-1 if d == axis else 1 for d in range(input.ndim)]
     scale, zero = scale.detach().reshape(shape), zero_point.reshape(shape)
-    return _straight_through(input, *_rounded(input, scale, zero, quant_min, quant_max))
+    return t._fake_quantize(input, scale, zero, quant_min, quant_max)

@@ -46,6 +46,8 @@ FORWARD = {
     "mvlgamma": (lambda: (normal().abs() + 3, 2), torch.mvlgamma, 3.1),
     "ldexp": (lambda: (normal(), places()), torch.ldexp, 1.1),
     "normal": (lambda: (normal(), normal().abs()), torch.normal, 1.1),
+    "fake_quantize": (lambda: (normal(), 0.05, 3, -128, 127), torch.fake_quantize_per_tensor_affine, 1.1),
+    "local_response_norm": (lambda: (normal(4, 16, 64, 64), 5), F.local_response_norm, 4.3),
     "hann_window": (lambda: (ROWS * COLUMNS,), torch.hann_window, 1.1),
     "bartlett_window": (lambda: (ROWS * COLUMNS,), torch.bartlett_window, 1.1),
     "kaiser_window": (lambda: (ROWS * COLUMNS,), torch.kaiser_window, 2.1),
