@@ -31,6 +31,19 @@ def test_linear_returns_its_bias_when_asked():
     assert out.shape == (2, 4, 3) and (out == 5).all() and bias.tolist() == [0, 0, 0]
 
 
+@pytest.mark.parametrize("kind", ["LayerNorm", "RMSNorm"])
+def test_the_size_of_a_norm_has_two_names(kind):
+    """Megatron-LM 0.19 calls it normalized_shape, and earlier releases hidden_size."""
+    norm = getattr(te, kind)
+    x = torch.randn(3, 8)
+    one, other, third = norm(8, device="cpu"), norm(hidden_size=8, device="cpu"), norm(normalized_shape=(8,))
+    assert one.weight.shape == other.weight.shape == third.weight.shape == (8,)
+    torch.testing.assert_close(one(x), other(x), rtol=0, atol=0)
+    for given in ({}, {"normalized_shape": 8, "hidden_size": 8}):
+        with pytest.raises(ValueError, match=f"{kind}: give normalized_shape or hidden_size, and not both"):
+            norm(**given)
+
+
 @pytest.mark.parametrize("normalization", ["LayerNorm", "RMSNorm"])
 @pytest.mark.parametrize("centered", [False, True])
 def test_norm_and_linear_in_one(normalization, centered):

@@ -21,23 +21,30 @@ def normalized(kind: str, x, weight, bias, eps: float, zero_centered: bool):
 
 
 class _Norm(Layer):
+    """The size is normalized_shape, or hidden_size, which is its older name."""
+
     kind = ""
 
     def __init__(
         self,
-        hidden_size,
+        normalized_shape=None,
         eps=1e-5,
         sequence_parallel=False,
         params_dtype=None,
         zero_centered_gamma=False,
         device="cuda",
         *,
-        normalized_shape=None,
+        hidden_size=None,
     ):
         super().__init__()
+        if (normalized_shape is None) == (hidden_size is None):
+            raise ValueError(
+                f"transformer_engine.pytorch.{type(self).__name__}: give normalized_shape or hidden_size, and not both"
+            )
+        size = hidden_size if normalized_shape is None else normalized_shape
         self.eps, self.zero_centered_gamma = eps, zero_centered_gamma
         self.sequence_parallel = sequence_parallel
-        shape = (hidden_size,) if isinstance(hidden_size, int) else tuple(hidden_size)
+        shape = (size,) if isinstance(size, int) else tuple(size)
         self._new_parameter("weight", shape, params_dtype, device, _fill(0.0 if zero_centered_gamma else 1.0))
         if self.kind == "LayerNorm":
             self._new_parameter("bias", shape, params_dtype, device, _fill(0.0))
