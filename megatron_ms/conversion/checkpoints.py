@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UserError
 from ..training import settings as checks
 from ..training.folder import LATEST, named_iteration
-from . import forms
+from . import forms, names
 
 if TYPE_CHECKING:
     from ..config import Document
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Our keys of the section `model` -> names in config.json, which must agree.
 _GEOMETRY = {
     "num_layers": ("num_hidden_layers", "n_layer"),
-    "hidden_size": ("hidden_size",),
+    "hidden_size": ("hidden_size", "n_embd"),
     "num_attention_heads": ("num_attention_heads", "n_head"),
     "num_query_groups": ("num_key_value_heads",),
     "ffn_hidden_size": ("intermediate_size",),
@@ -95,14 +95,40 @@ def raw_facts_of(model: Path) -> dict[str, Any]:
 
 def check_geometry(settings: Settings, facts: Mapping[str, Any], model: Path) -> None:
     """Raises UserError for the first key of the section `model` that config.json contradicts."""
-    for key, names in _GEOMETRY.items():
+    for key, theirs in _GEOMETRY.items():
         own = getattr(settings.model, key)
-        stated = next((facts[name] for name in names if facts.get(name) is not None), None)
+        stated = next((facts[name] for name in theirs if facts.get(name) is not None), None)
         given = f"model.{key}" in settings.document.origins
         if given and stated is not None and own is not None and own != stated:
             message = f"is {own}, but {model / 'config.json'} has {stated}"
             raise settings.document.error(f"model.{key}", message)
     _check_window(settings, facts, model / "config.json")
+    _check_flags(settings, facts, model / "config.json")
+
+
+# What Megatron's flags are where nothing gives them. The last is what this project gives.
+_DEFAULTS = {
+    "position_embedding_type": "learned_absolute",
+    "rotary_base": 10000,
+    "rotary_percent": 1.0,
+    "no_bias_gelu_fusion": True,
+}
+
+
+def _check_flags(settings: Settings, facts: Mapping[str, Any], config: Path) -> None:
+    """Raises UserError for the first flag that config.json asks for, and that has another value."""
+    table = names.TABLES.get(str(facts.get("model_type")))
+    needed = table.flags(facts, config) if table else {}
+    if facts.get(forms.ALIBI):
+        needed["position_embedding_type"] = "alibi"
+    for name, wanted in needed.items():
+        given = getattr(settings.model, name, None)
+        given = settings.flag(name) if given is None else given
+        if given is None:
+            given = _DEFAULTS.get(name, False if isinstance(wanted, bool) else None)
+        if given != wanted:
+            said = str(wanted).lower() if isinstance(wanted, bool) else wanted
+            raise settings.document.error(f"model.{name}", f"is {given}, but must be {said}, to fit {config}")
 
 
 def _check_window(settings: Settings, facts: Mapping[str, Any], config: Path) -> None:

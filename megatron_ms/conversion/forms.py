@@ -1,9 +1,10 @@
 """Families whose code transformers does not have, in the form of a class that it has.
 
-Aquila, Baichuan, InternLM, InternLM2 and Qwen (the first one) compute what Llama or Qwen2 compute. Their folders only give the
-tensors other names, and pack queries, keys and values, and each brings Python code of its own. That code is never run: the
-tensors are renamed and unpacked for transformers and for MindSpeed-LLM's converters, and packed again on the way back. No value
-changes, but for the output layer of Baichuan2, whose rows its code divides by their lengths.
+Aquila, Baichuan, InternLM, InternLM2 and Qwen (the first one) compute what Llama or Qwen2 compute, and ChatGLM3 what Glm computes.
+Their folders only give the tensors other names, and pack queries, keys and values, and each brings Python code of its own. That
+code is never run: the tensors are renamed and unpacked for transformers and for the converters, and packed again on the way back.
+No value changes, but for the output layer of Baichuan2, whose rows its code divides by their lengths. The frequencies of rotary
+embeddings, which some folders have too, are compared with those of config.json and left out.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 Facts = dict[str, Any]
 HEAD = "lm_head.weight"
+ALIBI = "alibi"  # a key of ours: the model has linear biases, and only `reference.py` computes it
 _LAYER = "model.layers.*."
 _QKV = tuple(f"{_LAYER}self_attn.{name}_proj" for name in "qkv")
 _PLAIN = (
@@ -32,6 +34,7 @@ _PLAIN = (
     f"{_LAYER}mlp.gate_proj", f"{_LAYER}mlp.up_proj", f"{_LAYER}mlp.down_proj", "model.norm", "lm_head",
 )  # fmt: skip
 _NAME = re.compile(r"(.+)\.(weight|bias)")
+_FREQUENCIES = re.compile(r"(.+\.)?rotary(_pos)?_emb\.inv_freq")
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
 # How far a row's length may be from one and still count as one: rounding of a number that is near it.
 _NEAR_ONE = {"torch.float32": 1e-5, "torch.float16": 1e-3, "torch.bfloat16": 4e-3}
@@ -103,12 +106,11 @@ def _like_llama(raw: Facts, place: Path, **own: Any) -> Facts:
 
 
 def _baichuan(raw: Facts, place: Path) -> Facts:
-    if raw.get("max_position_embeddings") is None:
-        raise UserError(
-            f"{place}: has no max_position_embeddings, as the 13B models of Baichuan, which have ALiBi instead of rotary "
-            "embeddings: transformers has no class that computes the same, so their conversion cannot be proven"
-        )
-    return _like_llama(raw, place)
+    if raw.get("max_position_embeddings") is not None:
+        return _like_llama(raw, place)
+    # The 13B models have linear biases instead of rotary embeddings, which no class of transformers has beside these layers.
+    longest = _stated(raw, place, "model_max_length", "max_position_embeddings")
+    return _like_llama(raw | {"max_position_embeddings": longest}, place, **{ALIBI: True})
 
 
 def _internlm(raw: Facts, place: Path) -> Facts:
@@ -134,6 +136,42 @@ def _qwen(raw: Facts, place: Path) -> Facts:
     return _like_llama(raw | {"max_position_embeddings": longest}, place, **kind, **gated)
 
 
+def _chatglm(raw: Facts, place: Path) -> Facts:
+    wanted = {
+        "rmsnorm": True, "post_layer_norm": True, "apply_residual_connection_post_layernorm": False, "add_bias_linear": False,
+        "original_rope": True, "multi_query_attention": True, "rope_ratio": 1,
+    }  # fmt: skip
+    for name, value in wanted.items():
+        if raw.get(name, value) != value:
+            raise UserError(f"{place}: {name} is {raw[name]}, and ChatGLM3's published models have {value}")
+    renamed = {
+        "num_hidden_layers": "num_layers", "intermediate_size": "ffn_hidden_size", "vocab_size": "padded_vocab_size",
+        "max_position_embeddings": "seq_length", "num_key_value_heads": "multi_query_group_num",
+        "rms_norm_eps": "layernorm_epsilon",
+    }  # fmt: skip
+    known = raw | {name: _stated(raw, place, theirs) for name, theirs in renamed.items()}
+    rope = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}
+    own = {name: raw.get(name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
+    return _like_llama(
+        known,
+        place,
+        model_type="glm",
+        architectures=["GlmForCausalLM"],
+        head_dim=_stated(raw, place, "kv_channels"),
+        attention_bias=bool(raw.get("add_qkv_bias", False)),
+        rope_parameters=rope,
+        **own,
+    )
+
+
+_OF_CHATGLM = {
+    "transformer.embedding.word_embeddings": "model.embed_tokens", "transformer.encoder.final_layernorm": "model.norm",
+    "transformer.output_layer": "lm_head", "transformer.encoder.layers.*.input_layernorm": _PLAIN[1],
+    "transformer.encoder.layers.*.self_attention.dense": _PLAIN[2],
+    "transformer.encoder.layers.*.post_attention_layernorm": _PLAIN[3],
+    "transformer.encoder.layers.*.mlp.dense_h_to_4h": f"{_LAYER}mlp.gate_up_proj",
+    "transformer.encoder.layers.*.mlp.dense_4h_to_h": _PLAIN[6],
+}  # fmt: skip
 _OF_INTERNLM2 = {
     "model.tok_embeddings": "model.embed_tokens", f"{_LAYER}attention_norm": _PLAIN[1], f"{_LAYER}attention.wo": _PLAIN[2],
     f"{_LAYER}ffn_norm": _PLAIN[3], f"{_LAYER}feed_forward.w1": _PLAIN[4], f"{_LAYER}feed_forward.w3": _PLAIN[5],
@@ -149,6 +187,12 @@ _THREE = {name: name for name in (*_PLAIN, *_QKV)}
 FORMS: Mapping[str, Form] = {
     "aquila": Form("Aquila", _like_llama, _THREE),
     "baichuan": Form("Baichuan", _baichuan, packed="model.layers.*.self_attn.W_pack"),
+    "chatglm": Form(
+        "ChatGLM3",
+        _chatglm,
+        _OF_CHATGLM,
+        packed="transformer.encoder.layers.*.self_attention.query_key_value",
+    ),
     "internlm": Form("InternLM", _internlm, _THREE),
     "internlm2": Form(
         "InternLM2", _internlm2, _OF_INTERNLM2, packed="model.layers.*.attention.wqkv", grouped=True
@@ -191,7 +235,10 @@ def write(source: Path, folder: Path, form: Form, facts: Facts) -> None:
     for file in weights.files(source):
         made: dict[str, torch.Tensor] = {}
         for name, tensor in load_file(file).items():
-            made |= _unpacked(name, tensor, form, facts, file)
+            if is_frequency(name):
+                _check_frequencies(file, name, tensor, facts)
+            else:
+                made |= _unpacked(name, tensor, form, facts, file)
         places |= dict.fromkeys(made, file.name)
         save_file(made, folder / file.name, {"format": "pt"})
     if (source / weights.INDEX).is_file():
@@ -249,6 +296,23 @@ def check_head(folder: Path, form: Form) -> None:
             )
 
 
+def is_frequency(name: str) -> bool:
+    """Whether a tensor has frequencies of rotary embeddings, which follow from config.json."""
+    return _FREQUENCIES.fullmatch(name) is not None
+
+
+def _check_frequencies(file: Path, name: str, found: torch.Tensor, facts: Facts) -> None:
+    """Raises UserError if frequencies are not those of config.json."""
+    import torch
+
+    rope = facts["rope_parameters"]
+    size = int(_sizes(facts)[2] * rope.get("partial_rotary_factor", 1.0))
+    wanted = 1.0 / rope["rope_theta"] ** (torch.arange(0, size, 2, dtype=torch.float32) / size)
+    near = {"rtol": 1e-4 if found.dtype == torch.float32 else 1e-2, "atol": 1e-6}
+    if found.shape != wanted.shape or not torch.allclose(found.float(), wanted, **near):
+        raise UserError(f"{file}: {name} has other frequencies than those of config.json")
+
+
 def _tensors(folder: Path) -> Iterator[tuple[str, torch.Tensor]]:
     provide_torch()
     from safetensors.torch import load_file
@@ -287,7 +351,7 @@ def _unpacked(
 def _sizes(facts: Facts) -> tuple[int, int, int]:
     """Groups of heads, query heads of a group, and rows of a head."""
     heads, groups = facts["num_attention_heads"], facts["num_key_value_heads"]
-    return groups, heads // groups, facts["hidden_size"] // heads
+    return groups, heads // groups, facts.get("head_dim") or facts["hidden_size"] // heads
 
 
 def _unpack(packed: torch.Tensor, form: Form, facts: Facts) -> list[torch.Tensor]:

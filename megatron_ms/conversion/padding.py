@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ..training.settings import Settings
 
-_TENSORS = ("model.embed_tokens.weight", "lm_head.weight")
+_TENSORS = ("model.embed_tokens.weight", "transformer.wte.weight", "lm_head.weight")
 
 
 def size(settings: Settings, vocabulary: int) -> int:
@@ -26,10 +26,8 @@ def size(settings: Settings, vocabulary: int) -> int:
     Raises:
         UserError: there are fewer than tokens, or the tensor ranks do not divide them.
     """
-    given = settings.flag("padded_vocab_size")
-    if given is None:
-        return vocabulary
-    rows, tensor = int(str(given)), settings.parallel.tensor
+    given, tensor = settings.flag("padded_vocab_size"), settings.parallel.tensor
+    rows = vocabulary if given is None else int(str(given))
     if rows < vocabulary or rows % tensor:
         wanted = -(-vocabulary // tensor) * tensor
         message = f"is {rows}, but must be at least {vocabulary} and divisible by tensor {tensor}: for example {wanted}"

@@ -1,4 +1,4 @@
-"""MindSpeed-LLM's converters: which one a model needs, in the release that is there."""
+"""The converters: which one a model needs, in the release that is there. MindSpeed-LLM's, or our own where it has none."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any
 
 from ..errors import UserError
 from ..upstream.trees import Trees
+from . import names_program
 from .forms import FORMS
 
 _OLDER, _NEWER = "convert_ckpt.py", "convert_ckpt_v2.py"
+_OWN = names_program.__file__
 _KIND = "--model-type-hf"
 # The only layers of MindSpeed-LLM whose attention has a bias in its output. Without experts they are dense.
 _DENSE_BIAS = ("--spec", "mindspeed_llm.tasks.models.spec.phi35_moe_spec", "layer_spec")
@@ -33,8 +35,21 @@ class Tool:
 
     @property
     def builds_models(self) -> bool:
-        """The older program builds the models of both sides; the newer one works on tensors alone."""
+        """The older program builds the models of both sides; the others work on tensors alone."""
         return self.program == _OLDER
+
+    @property
+    def own(self) -> bool:
+        """True for the program of this project, which works with every upstream, and by the tables of `names`."""
+        return self.program == _OWN
+
+    def path(self, trees: Trees) -> Path:
+        """The program.
+
+        Raises:
+            UserError: the trees do not have it.
+        """
+        return Path(self.program) if self.own else trees.program(self.program)
 
 
 # The field model_type of config.json -> its tools. The first counts that the release has: the newer program is quicker, and
@@ -57,6 +72,9 @@ TOOLS: Mapping[str, tuple[Tool, ...]] = {
     "qwen3": (Tool(_NEWER, "qwen3"),),
     "qwen3_moe": (Tool(_NEWER, "qwen3-moe"),),
     "deepseek_v3": (Tool(_NEWER, "deepseek3"),),
+    "gpt_oss": (Tool(_OWN, "gpt_oss"),),
+    "glm": (Tool(_OWN, "glm"),),
+    "gpt2": (Tool(_OWN, "gpt2"),),
     "glm4_moe": (
         Tool(_NEWER, "glm45", facts={"use_qk_norm": True}),
         Tool(_NEWER, "glm45-air", facts={"use_qk_norm": False}),
@@ -79,6 +97,8 @@ def tool_for(trees: Trees, facts: Mapping[str, Any], config: Path) -> Tool:
         tool for tool in TOOLS[kind] if all(facts.get(key, False) == want for key, want in tool.facts.items())
     ]
     for tool in fitting:
+        if tool.own:
+            return tool
         program = trees.programs / tool.program
         known = kinds(program) if program.is_file() else ()
         if known is None or tool.name in known:

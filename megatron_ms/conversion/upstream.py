@@ -1,4 +1,4 @@
-"""Conversions by MindSpeed-LLM's own converters, and the proofs that they were right.
+"""Conversions by MindSpeed-LLM's converters, or our own where it has none, and the proofs that they were right.
 
 A checkpoint is converted back, and every tensor must be the same bit for bit. Then the same ids go through the model of
 transformers and through Megatron's on as many ranks as the checkpoint has parts, and the logits must be equal but for rounding.
@@ -29,8 +29,10 @@ from . import (
     forward,
     megatron_program,
     merge_program,
+    names,
     padding,
     padding_program,
+    reference,
     weights,
 )
 from .tools import tool_for
@@ -41,7 +43,12 @@ if TYPE_CHECKING:
     from .section import Convert
 
 _OUTPUT = "lm_head.weight"
-_TIED = {"gemma": True, "gemma2": True}  # transformers' defaults, where config.json says nothing
+_TIED = {
+    "gemma": True,
+    "gemma2": True,
+    "gpt2": True,
+}  # transformers' defaults, where config.json says nothing
+_MERGE = "merge the matrices, with convert.to=huggingface"
 _DTYPES = {"F32": "fp32", "BF16": "bf16", "F16": "fp16"}
 
 
@@ -55,13 +62,28 @@ class Job:
         self.form = forms.form_of(checkpoints.raw_facts_of(model), family, model / "config.json")
         self.settings = checkpoints.settings_of(document)
         self.trees = upstream_trees.find(self.settings.run.trees)
-        if self.trees.upstream != LLM:
+        if self.trees.upstream != LLM and self.facts.get("model_type") not in names.TABLES:
             raise document.error("run.trees", f"the converters are those of {LLM}: bash auto_convert.sh llm")
         checkpoints.check_geometry(self.settings, self.facts, model)
         megatron.check_trees(self.settings, self.trees)
         self.vocabulary = int(self.facts["vocab_size"])
         self.rows = padding.size(self.settings, self.vocabulary)
         self.tool = tool_for(self.trees, self.facts, model / "config.json")
+        self._check_own()
+
+    def _check_own(self) -> None:
+        """Raises UserError for a layout that our own converter does not write."""
+        if not self.tool.own:
+            return
+        parallel = self.settings.parallel
+        if parallel.expert_tensor not in (None, parallel.tensor):
+            message = f"is {parallel.expert_tensor}, but a conversion of this family divides experts as all else: leave it out"
+            raise self.document.error("parallel.expert_tensor", message)
+        refused = {"num_layer_list": "stages of the same length", "moe_grouped_gemm": "experts one by one"}
+        for flag, wanted in refused.items():
+            if self.settings.flag(flag):
+                message = f"a conversion of this family has {wanted}: leave {flag} out"
+                raise self.document.error(f"model.{flag}", message)
 
     @property
     def layout(self) -> str:
@@ -70,7 +92,6 @@ class Job:
     def to_megatron(self, source: Path, dtype: str, result: Path) -> None:
         """Runs the converter from a folder of Hugging Face."""
         view = self.view(source, f"{result.name}-source", self.rows)
-        parallel = self.settings.parallel
         words = [
             "--load-model-type",
             "hf",
@@ -81,11 +102,7 @@ class Job:
             "--save-dir",
             result,
         ]
-        words += ["--target-tensor-parallel-size", parallel.tensor]
-        words += ["--target-pipeline-parallel-size", parallel.pipeline]
-        words += ["--target-expert-parallel-size", parallel.expert]
-        if parallel.layers_per_virtual_stage:
-            words += ["--num-layers-per-virtual-pipeline-stage", parallel.layers_per_virtual_stage]
+        words += self._sizes()
         if layers := self.settings.flag("num_layer_list"):
             words += ["--num-layer-list", layers]
         if self.tool.builds_models:
@@ -106,7 +123,10 @@ class Job:
             "--save-dir",
             view,
         ]
-        words += ["--target-tensor-parallel-size", 1, "--target-pipeline-parallel-size", 1]
+        if self.tool.own:
+            words += self._sizes()
+        else:
+            words += ["--target-tensor-parallel-size", 1, "--target-pipeline-parallel-size", 1]
         if self.tool.builds_models:
             words += ["--load-hf-from-config"]
         self.convert(words, dtype)
@@ -121,6 +141,16 @@ class Job:
             padding.leave_out(place, self.vocabulary)
         if self.form is not None:
             forms.restore(place, result, self.form, self.facts)
+
+    def _sizes(self) -> list[object]:
+        """The layout of the checkpoint, as flags of a converter."""
+        parallel = self.settings.parallel
+        words: list[object] = ["--target-tensor-parallel-size", parallel.tensor]
+        words += ["--target-pipeline-parallel-size", parallel.pipeline]
+        words += ["--target-expert-parallel-size", parallel.expert]
+        if parallel.layers_per_virtual_stage:
+            words += ["--num-layers-per-virtual-pipeline-stage", parallel.layers_per_virtual_stage]
+        return words
 
     def understood(self, source: Path, name: str) -> Path:
         """The checkpoint, or a copy of it with the arguments that the converter needs."""
@@ -144,7 +174,7 @@ class Job:
             own += ["--use-mcore-models", "--model-type", "GPT", "--params-dtype", _DTYPES[dtype]]
         if self.settings.flag("moe_grouped_gemm"):
             own += ["--moe-grouped-gemm"]
-        program = self.trees.program(self.tool.program)
+        program = self.tool.path(self.trees)
         self.run([sys.executable, program, *words, *own], 1, program.name)
 
     def view(self, source: Path | None, name: str, rows: int | None = None) -> Path:
@@ -171,15 +201,30 @@ class Job:
         """A model of Hugging Face in the class of transformers that computes it."""
         return forward.load(folder if self.form is None else self.view(folder, f"{folder.name}-loaded"))
 
+    def computed(self, folder: Path, forward_pass: bool = True) -> Any:
+        """The logits of a model of Hugging Face, in the class of transformers or, where it has none, by `reference`.
+
+        forward_pass: false only opens the model, and returns None.
+
+        Raises:
+            ProofError: transformers finds that a weight is missing, or that there is one too many.
+        """
+        if self.form is not None and self.facts.get(forms.ALIBI):
+            ids = forward.sample(self.vocabulary)
+            return reference.logits(folder, ids, self.form.unit_head) if forward_pass else None
+        model = self.loaded(folder)
+        return forward.logits(model) if forward_pass else None
+
     def refuse_adapters(self) -> None:
-        """Raises UserError for a family whose class transformers, and so peft, does not have."""
+        """Raises UserError for a family whose class peft does not have, or whose layers hold other things than Megatron's."""
         if self.form is not None:
             message = (
                 f"peft cannot load a model of {self.form.family}, because transformers lacks its class: "
             )
-            raise self.document.error(
-                "convert.to", message + "merge the matrices, with convert.to=huggingface"
-            )
+            raise self.document.error("convert.to", message + _MERGE)
+        if self.tool.own:
+            message = "the layers of this family hold other things in Hugging Face than in Megatron: "
+            raise self.document.error("convert.to", message + _MERGE)
 
     def logits(self, checkpoint: Path) -> Any:
         """The logits of Megatron's model on its ranks, without those of rows that belong to no token."""
@@ -262,12 +307,13 @@ class Job:
 def to_megatron(document: Document, keys: Convert, source: Path, work: Path) -> dict[str, Any]:
     """From Hugging Face to Megatron: writes `result` and returns the proofs."""
     job = Job(document, keys, source, work)
-    before = weights.tensors(source)
+    stored = weights.tensors(source)
+    before = {name: tensor for name, tensor in stored.items() if not forms.is_frequency(name)}
     dtype = dtype_of(source, before)
     result, back = work / "result", work / "back"
     job.to_megatron(source, dtype, result)
     job.to_huggingface(result, dtype, back)
-    said = "bit for bit"
+    said = "bit for bit" if len(before) == len(stored) else "bit for bit, without frequencies"
     if job.form is not None and job.form.unit_head:
         written = weights.tensors(work / f"{result.name}-source")
         if before.get(forms.HEAD) != written[forms.HEAD]:
@@ -276,7 +322,7 @@ def to_megatron(document: Document, keys: Convert, source: Path, work: Path) -> 
     _same(before, weights.tensors(back), "converted there and back")
     found: dict[str, Any] = {"layout": job.layout, "tensors": len(before), "back": said}
     if keys.forward:
-        expected = forward.logits(job.loaded(source))
+        expected = job.computed(source)
         found["logits"] = forward.compare(expected, job.logits(result), dtype, "transformers and Megatron")
     return found
 
@@ -307,15 +353,13 @@ def to_huggingface(document: Document, keys: Convert, source: Path, work: Path) 
     made = weights.tensors(result)
     if job.form is not None:
         forms.check_head(result, job.form)
-    model = job.loaded(result)  # transformers finds each weight, and no other
+    expected = job.computed(result, keys.forward)
     _compare_back(job, merged, result, dtype)
     found: dict[str, Any] = {"layout": job.layout, "tensors": len(made), "back": "bit for bit"}
     if job.adapter():
         found["adapter"] = "merged"
     if keys.forward:
-        found["logits"] = forward.compare(
-            forward.logits(model), job.logits(source), dtype, "Megatron and transformers"
-        )
+        found["logits"] = forward.compare(expected, job.logits(source), dtype, "transformers and Megatron")
     return found
 
 

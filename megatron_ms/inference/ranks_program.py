@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from megatron_ms.conversion import checkpoints
 from megatron_ms.upstream import on_ranks
 
 
@@ -107,7 +108,7 @@ def continuer(parts: list[Any], folder: Path) -> Any:
     from megatron.core import parallel_state
     from transformers.modeling_outputs import CausalLMOutput
 
-    facts = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    facts = checkpoints.facts_of(folder)
     vocabulary = int((facts.get("text_config") or facts)["vocab_size"])
     tensor = parallel_state.get_tensor_model_parallel_world_size()
     last = parallel_state.get_pipeline_model_parallel_last_rank()

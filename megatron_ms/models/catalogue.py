@@ -12,6 +12,9 @@ from ..config.document import RECIPES
 from ..config.training import About, Dataset, Model
 from ..plan import geometry
 
+# Words of a model that say no more of it than a size: YAML reads 1e-6 as a text.
+_SIZES = ("norm_epsilon", "untie_embeddings_and_output_weights")
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -41,6 +44,13 @@ def read(name: str) -> Recipe:
     return Recipe(
         name, about.family, about.published, geometry.of(model, length, model.model_extra or {}), length
     )
+
+
+def architecture(name: str) -> tuple[str, ...]:
+    """What a recipe says of its model beside sizes: two recipes of a family that differ here have other layers or positions."""
+    given = content(RECIPES / f"{name}.yaml")["model"]
+    found = {key: value for key, value in given.items() if isinstance(value, (bool, str, list))}
+    return tuple(f"{key}={value}" for key, value in sorted(found.items()) if key not in _SIZES)
 
 
 def content(file: Path) -> dict[str, Any]:

@@ -22,16 +22,16 @@ def run(arguments: argparse.Namespace) -> int:
     if not recipes:
         raise UserError(f"no recipe has {arguments.name} in its name")
     print(
-        f"{'recipe':<18}{'family':<13}{'billions':>9}{'active':>8}{'layers':>8}{'hidden':>8}  {'megatron':<13}hf"
+        f"{'recipe':<18}{'family':<13}{'billions':>9}{'active':>8}{'layers':>8}{'hidden':>8}  {'megatron':<13}{'hf':<10}level"
     )
     for one in recipes:
         active = f"{one.form.active_parameters() / 1e9:8.2f}" if one.form.experts else " " * 8
         size = f"{one.form.parameters() / 1e9:>9.3f}{active}{one.form.layers:>8}{one.form.hidden:>8}"
-        known = stored[one.family]
-        print(f"{one.name:<18}{one.family:<13}{size}  {known['megatron']:<13}{known['hf']}")
-    counts = collections.Counter(known["megatron"] for known in stored.values())
+        known = stored[one.name]
+        said = f"{known['megatron']:<13}{known['hf']:<10}{known['level']}"
+        print(f"{one.name:<18}{one.family:<13}{size}  {said}")
+    counts = collections.Counter(stored[one.name]["level"] for one in recipes)
     print(
-        f"\n{len(recipes)} recipes; families: "
-        + ", ".join(f"{count} {name}" for name, count in counts.items())
+        f"\n{len(recipes)} recipes: " + ", ".join(f"{count} {name}" for name, count in counts.most_common())
     )
     return 0

@@ -1,9 +1,9 @@
-"""The level of each family, computed from proofs that passed.
+"""The level of each model, computed from proofs that passed.
 
-A test that proves something of a family calls `record` when it has passed. With MSADAPTER_RECORD_EVIDENCE=1 this adds a line
+A command that has proven something of a family calls `record`. With MSADAPTER_RECORD_EVIDENCE=1 this adds a line
 to evidence.tsv, with what was measured, of which recipe, over which release of upstream, and at which commit of this project.
-A line without these is older than the columns. Levels are never written by hand: `python -m megatron_ms.models.levels` computes
-levels.yaml from the lines, and a test compares the two.
+A proof counts for all recipes of the family that differ from that one in sizes alone. Levels are never written by hand:
+`python -m megatron_ms.models.levels` computes levels.yaml from the lines, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ PROOFS = {
 }
 _ALL = set(PROOFS) - {"hf"}
 _WANTED = {"released": _ALL, "validated": {"trains", "logits", "back"}, "preliminary": {"trains"}}
-UNTESTED, PROVEN = "untested", "proven"
+UNTESTED, PROVEN, HF = "untested", "proven", "hf"
 
 
 class Row(NamedTuple):
     """A proof that has passed: of which family, by which test, over which release, of which recipe, and at which commit.
 
-    value: what was measured. The last four are empty in rows that are older than these columns.
+    value: what was measured.
     """
 
     family: str
@@ -49,10 +49,8 @@ class Row(NamedTuple):
     commit: str
 
 
-def record(
-    family: str, proof: str, test: str, release: str = "", recipe: str = "", value: object = ""
-) -> None:
-    """Adds a proof that has just passed to the evidence, if the run asks for it. It takes the place of an earlier one.
+def record(family: str, proof: str, test: str, release: str, recipe: str, value: object) -> None:
+    """Adds a proof that has just passed to the evidence, if the run asks for it, in place of an earlier one of the recipe.
 
     release: of upstream, such as "MindSpeed-LLM 26.1.0". value: what was measured.
 
@@ -61,9 +59,10 @@ def record(
     """
     PROOFS[proof]
     if os.environ.get("MSADAPTER_RECORD_EVIDENCE") == "1":
-        kept = {row[:3]: row for row in rows()}
-        kept[family, proof, test] = Row(family, proof, test, release, recipe, str(value), _commit())
-        lines = ["\t".join(Row._fields), *("\t".join(row) for _, row in sorted(kept.items()))]
+        own = (family, proof, test)
+        kept = [row for row in rows() if row[:3] != own or row.recipe not in ("", recipe)]
+        kept.append(Row(*own, release, recipe, str(value), _commit()))
+        lines = ["\t".join(Row._fields), *("\t".join(row) for row in sorted(kept))]
         write_atomically(EVIDENCE, "\n".join(lines) + "\n")
 
 
@@ -89,11 +88,36 @@ def level(proofs: set[str]) -> str:
 
 
 def computed() -> dict[str, dict[str, str]]:
-    """Family -> its level with Megatron's programs, and whether it is proven with transformers alone."""
+    """Recipe -> its level with Megatron's programs, whether it is proven with transformers alone, and which of both counts."""
+    recorded = rows()
     found = {}
-    for name in sorted({catalogue.content(file)["about"]["family"] for file in catalogue.files()}):
-        proofs = {row.proof for row in rows() if row.family == name}
-        found[name] = {"megatron": level(proofs), "hf": PROVEN if "hf" in proofs else UNTESTED}
+    for file in catalogue.files():
+        name, family = file.stem, catalogue.content(file)["about"]["family"]
+        kind = catalogue.architecture(name)
+        proofs = {
+            row.proof
+            for row in recorded
+            if row.family == family and catalogue.architecture(row.recipe) == kind
+        }
+        megatron, hf = level(proofs), PROVEN if "hf" in proofs else UNTESTED
+        found[name] = {"megatron": megatron, "hf": hf, "level": _overall(megatron, hf)}
+    return found
+
+
+def _overall(megatron: str, hf: str) -> str:
+    """The level with the backend that is proven further.
+
+    With hf nothing is converted, and transformers' own class computes, so what is proven there is a model that is validated.
+    """
+    return f"validated with {HF}" if hf == PROVEN and megatron in (UNTESTED, "preliminary") else megatron
+
+
+def families() -> dict[str, set[str]]:
+    """Family -> the levels of its recipes with Megatron's programs."""
+    known = stored()
+    found: dict[str, set[str]] = {}
+    for file in catalogue.files():
+        found.setdefault(catalogue.content(file)["about"]["family"], set()).add(known[file.stem]["megatron"])
     return found
 
 

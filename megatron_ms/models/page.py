@@ -17,18 +17,20 @@ Written by `python -m megatron_ms.models.page` from the recipes in `megatron_ms/
 `megatron_ms/models/evidence.tsv`; do not edit by hand. `python -m megatron_ms models` shows the first table too.
 
 [The toolkit](toolkit.md#levels-of-models) says what the levels mean, and [the conversion](toolkit_conversion.md) how families are
-converted. A level is that of a family. The proofs below name the recipe whose architecture was proven, at toy size.
+converted. The proofs below name the recipe whose architecture was proven, at toy size. They count for the recipes of the family
+that differ from it in sizes alone.
 
 ## Recipes
 
-`megatron` is the level with MindSpeed-LLM's programs, and `hf` says whether the family is proven with `run.backend: hf`.
+`megatron` is the level with the programs of MindSpeed-LLM or Megatron-LM, `hf` says whether the model is proven with
+`run.backend: hf`, and `level` is that of the backend that is proven further.
 Parameters are counted from the recipe, in billions; `active` are those that a token uses, where there are experts.
 """
 _PROOFS = """
 ## Proofs
 
-Each cell says what was measured when the proof passed. "passed" is a record that is older than these columns, and an empty cell
-has no proof. Losses are those of the first and the last step; logits are differences as parts of the largest logit.
+Each cell says what was measured when the proof passed. Losses are those of the first and the last step; logits are differences as
+parts of the largest logit.
 """
 
 
@@ -40,17 +42,17 @@ def text() -> str:
 def _recipes() -> str:
     stored = levels.stored()
     lines = [
-        "| recipe | family | parameters | active | layers | hidden | heads | length | megatron | hf |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| recipe | family | parameters | active | layers | hidden | heads | length | megatron | hf | level |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for one in sorted(
         catalogue.recipes(), key=lambda recipe: (recipe.family.lower(), recipe.form.parameters())
     ):
-        form, known = one.form, stored[one.family]
+        form, known = one.form, stored[one.name]
         active = f"{form.active_parameters() / 1e9:.2f}" if form.experts else ""
         cells = [
             f"`{one.name}`", one.family, f"{form.parameters() / 1e9:.3f}", active, form.layers, form.hidden, form.heads, one.length,
-            known["megatron"], known["hf"],
+            known["megatron"], known["hf"], known["level"],
         ]  # fmt: skip
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines) + "\n"
@@ -61,7 +63,7 @@ def _proofs() -> str:
     found: dict[str, list[str]] = {}
     for row in levels.rows():
         test = row.test.removeprefix("python -m ")
-        cells = [row.proof, row.value or "passed", row.recipe, row.release, f"`{test}`", row.commit]
+        cells = [row.proof, row.value, row.recipe, row.release, f"`{test}`", row.commit]
         found.setdefault(row.family, []).append("| " + " | ".join(cells) + " |")
     head = "| proof | measured | recipe | over | by | commit |\n|---|---|---|---|---|---|\n"
     names = sorted({recipe.family for recipe in catalogue.recipes()}, key=str.lower)

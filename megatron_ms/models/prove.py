@@ -19,7 +19,7 @@ from typing import Any
 from ..conversion import adapter
 from ..inference.engine import provide_torch
 from . import levels
-from .toys import TOYS, Toy
+from .toys import TOYS, VARIANTS, Toy
 
 _STEPS, _LENGTH, _PROMPT = 12, 12, [5, 9, 13, 2, 40]
 SOURCE = "python -m megatron_ms.models.prove"
@@ -101,17 +101,18 @@ def _said(found: dict[str, Any]) -> str:
 def main(names: list[str]) -> int:
     """Proves the families and returns 1 if one failed."""
     failed = []
-    for name in names or TOYS:
+    listed = [(name, toy) for name in names or TOYS for toy in [TOYS[name], *VARIANTS.get(name, [])]]
+    for name, toy in listed:
         with tempfile.TemporaryDirectory() as folder:
             try:
-                found = prove(TOYS[name], Path(folder))
+                found = prove(toy, Path(folder))
             except Exception as error:  # the other families are still to be proven
                 failed.append(name)
-                print(f"{name}: {type(error).__name__}: {str(error).splitlines()[0]}", flush=True)
+                print(f"{toy.recipe}: {type(error).__name__}: {str(error).splitlines()[0]}", flush=True)
                 continue
-        print(f"{name}: {json.dumps(found)}", flush=True)
+        print(f"{toy.recipe}: {json.dumps(found)}", flush=True)
         release = f"transformers {importlib.metadata.version('transformers')}"
-        levels.record(name, "hf", SOURCE, release, TOYS[name].recipe, _said(found))
+        levels.record(name, "hf", SOURCE, release, toy.recipe, _said(found))
     return 1 if failed else 0
 
 

@@ -1,14 +1,15 @@
-"""Proves at toy size that a family works with MindSpeed-LLM's programs, and prints what was measured.
+"""Proves at toy size that a family works with upstream's programs, and prints what was measured.
 
     python -m megatron_ms.models.prove_megatron TREES [FAMILY ...]
 
-TREES is the folder that `bash auto_convert.sh llm` wrote. For each family a toy model of Hugging Face is converted to Megatron on
-two ranks, which proves that its logits are the same and that it comes back bit for bit; the checkpoint continues a text with the
-greedy tokens of transformers; the recipe trains it for some steps, in which the loss falls; and what LoRA has learnt, merged or as
-an adapter of peft, has Megatron's output. For a family whose class transformers lacks (`foreign.py`), another class of
-transformers takes its place in these comparisons, after its logits have been compared with those of `reference.py`; such a family
-has no adapter of peft. A family without a converter only trains, from random weights. Each takes a few minutes. With
-MSADAPTER_RECORD_EVIDENCE=1 the proofs are recorded, each as soon as it has passed.
+TREES is the folder that `bash auto_convert.sh llm` wrote, or one with Megatron-LM alone, which has no LoRA. For each family a toy
+model of Hugging Face is converted to Megatron on two ranks, which proves that its logits are the same and that it comes back bit
+for bit; the checkpoint continues a text with the greedy tokens of transformers; the recipe trains it for some steps, in which the
+loss falls; and what LoRA has learnt, merged or as an adapter of peft, has Megatron's output. For a family whose class transformers
+lacks (`foreign.py`), another class of transformers takes its place in these comparisons, after its logits have been compared with
+those of `reference.py`, which itself takes the place where there is no such class; such a family has no adapter of peft. A family
+without a converter only trains, from random weights. Each takes a few minutes. With MSADAPTER_RECORD_EVIDENCE=1 the proofs are
+recorded, each as soon as it has passed.
 """
 
 from __future__ import annotations
@@ -16,15 +17,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from .. import commands, config
-from ..conversion import forward
+from ..conversion import forward, names, reference
 from ..conversion.tools import TOOLS
 from ..conversion.work import ProofError
 from ..errors import UserError
@@ -33,9 +32,12 @@ from ..inference.engine import Engine, provide_torch
 from ..inference.section import Generate
 from ..training import folder as folders
 from ..training import lines
-from . import catalogue, levels, reference
+from ..upstream import trees as upstream_trees
+from ..upstream.trees import LLM
+from . import catalogue, levels
 from .foreign import FOREIGN, ForeignToy
-from .toys import TOYS, Toy, small, words_of
+from .foreign import VARIANTS as FOREIGN_VARIANTS
+from .toys import TOYS, VARIANTS, Toy, small, words_of
 
 SOURCE = "python -m megatron_ms.models.prove_megatron"
 _TOKENS, _STEPS, _LENGTH, _SIZE = 12, 6, 32, 256
@@ -123,6 +125,26 @@ def generates(words: list[str], model: str = "model") -> int:
     return len(_PROMPTS) * _TOKENS
 
 
+def generates_as_reference(words: list[str], unit_head: bool) -> int:
+    """The same for a model that no class of transformers computes: the tokens are those of `reference.py` with the folder `model`.
+
+    unit_head: divide the rows of the output layer by their lengths.
+
+    Raises:
+        ValueError: they differ.
+    """
+    engine = opening.engine_of(config.load("proof.yaml", words))
+    expected = []
+    for prompt in _PROMPTS:
+        ids = list(engine.tokenizer(prompt)["input_ids"])
+        for _ in range(_TOKENS):
+            ids.append(int(reference.logits(Path("model"), ids, unit_head)[-1].argmax()))
+        expected.append(engine.tokenizer.decode(ids[-_TOKENS:], skip_special_tokens=True))
+    if (found := engine.texts(_PROMPTS)) != expected:
+        raise ValueError(f"generated {found}, and the reference {expected}")
+    return len(_PROMPTS) * _TOKENS
+
+
 def trains(words: list[str], name: str = "proof", file: str = "proof.yaml") -> tuple[float, float]:
     """The losses of the first and the last step of a training of that name.
 
@@ -204,8 +226,9 @@ def _configuration(recipe: str, trees: Path, load: str, tokenizer: str = "model"
 
     tokenizer: its folder. MindSpeed-LLM would run code that the config.json there names.
     """
+    device = "npu" if _upstream(trees) == LLM else "cuda"
     return (
-        f"recipe: {recipe}\nrun: {{trees: {json.dumps(str(trees))}, device: npu, processes: 2}}\n"
+        f"recipe: {recipe}\nrun: {{trees: {json.dumps(str(trees))}, device: {device}, processes: 2}}\n"
         f"data: {{sources: rows.jsonl, tokenizer: {tokenizer}, output: texts}}\n"
         f"dataset: {{sequence_length: {_LENGTH}}}\n"
         f"train: {{iterations: {_STEPS}, micro_batch: 1, global_batch: 8, lr: 3e-3}}\n"
@@ -219,15 +242,17 @@ def _layout(sizes: dict[str, Any]) -> str:
     return _EXPERTS if "num_experts" in sizes else _TENSORS
 
 
-def _whole(name: str, trees: Path) -> dict[str, Any]:
-    """All proofs of a family that converts."""
-    toy = (TOYS | FOREIGN)[name]
+def _whole(name: str, toy: Toy, trees: Path) -> dict[str, Any]:
+    """All proofs of an architecture that converts."""
+    import transformers
+
     make(toy, Path("model"))
     found: dict[str, Any] = {}
     foreign = isinstance(toy, ForeignToy)
     computes = "stand-in" if foreign else "model"  # the folder of a model that transformers loads
     if isinstance(toy, ForeignToy):
-        found["stand-in"] = make_stand_in(toy, Path(computes), name == "Baichuan2")
+        if toy.has_class:
+            found["stand-in"] = make_stand_in(toy, Path(computes), name == "Baichuan2")
         make_tokenizer(Path("tokenizer"), _SIZE)
     text = _configuration(
         toy.recipe, trees, "resume: {load: megatron}\n", "tokenizer" if foreign else "model"
@@ -239,25 +264,41 @@ def _whole(name: str, trees: Path) -> dict[str, Any]:
     for proof in ("logits", "back"):
         levels.record(name, proof, *about, f"{proofs['layout']}: {_short(proofs[proof])}")
     found |= {"layout": proofs["layout"], "logits": proofs["logits"], "back": proofs["back"]}
-    found["tokens"] = generates(words, computes)
+    if isinstance(toy, ForeignToy) and not toy.has_class:
+        found["tokens"] = generates_as_reference(words, name == "Baichuan2")
+    else:
+        found["tokens"] = generates(words, computes)
     levels.record(name, "generates", *about, f"{found['tokens']} tokens")
     found["first loss"], found["last loss"] = losses = trains(words)
-    others = _trained_others(name, toy, trees) if foreign else {}
-    said = "".join(f"; {recipe}: {_losses(losses)}" for recipe, losses in others.items())
-    levels.record(name, "trains", *about, _losses(losses) + said)
+    levels.record(name, "trains", *about, _losses(losses))
+    if _upstream(trees) != LLM:
+        return found
     biased = catalogue.content(catalogue.RECIPES / f"{toy.recipe}.yaml")["model"].get(
         "moe_router_enable_expert_bias"
     )
-    learned = adapts([*words, "model.moe_router_enable_expert_bias=True"] if biased else words, foreign)
+    merged_alone = foreign or getattr(transformers, toy.kind).model_type in names.TABLES
+    more = ["model.moe_router_enable_expert_bias=True"] if biased else []
+    if not _rotary(toy.recipe):  # else upstream's instruction data has no positions
+        more += ["dataset.reset_attention_mask=true", "model.use_flash_attn=true"]
+    learned = adapts([*words, *more], merged_alone)
     said = ", ".join(f"{what} {_short(difference)}" for what, difference in learned.items())
     levels.record(name, "lora", *about, said)
     return found | learned
 
 
+def _rotary(recipe: str) -> bool:
+    """Whether a model has other positions than learned ones."""
+    return "position_embedding_type" in catalogue.content(catalogue.RECIPES / f"{recipe}.yaml")["model"]
+
+
 def _release(trees: Path) -> str:
-    """MindSpeed-LLM and its release, as the conversion in the folder says it."""
+    """The upstream in the folder and its release, as the conversion says it."""
     stated = json.loads((trees / "conversion.json").read_text(encoding="utf-8"))
-    return f"MindSpeed-LLM {stated['release']}"
+    return f"{_upstream(trees)} {stated['release']}"
+
+
+def _upstream(trees: Path) -> str:
+    return upstream_trees.find(str(trees)).upstream
 
 
 def _short(value: object) -> str:
@@ -268,46 +309,38 @@ def _losses(found: tuple[float, float]) -> str:
     return f"loss {found[0]:.3f} to {found[1]:.3f} in {_STEPS} steps"
 
 
-def _trained_others(name: str, toy: Toy, trees: Path) -> dict[str, tuple[float, float]]:
-    """The losses of the family's other architectures, which are not converted. They train from random weights."""
-    architectures = _architectures(name)
-    found = {}
-    for options, recipe in architectures.items():
-        if options != _options(toy.recipe):
-            Path("other.yaml").write_text(_configuration(recipe, trees, "", "tokenizer"), encoding="utf-8")
-            sizes = small(recipe)
-            found[recipe] = trains([*words_of(sizes), _layout(sizes)], recipe, "other.yaml")
+def _trained_others(name: str, proven: set[str], trees: Path) -> dict[str, tuple[float, float]]:
+    """The losses of the family's other architectures, which are not converted. They train from random weights.
+
+    proven: the recipes whose architectures are converted.
+    """
+    converted = {catalogue.architecture(recipe) for recipe in proven}
+    found: dict[str, tuple[float, float]] = {}
+    for kind, recipe in _architectures(name).items():
+        if kind not in converted:
+            found |= _trained(name, recipe, trees)
     return found
 
 
-def _options(recipe: str) -> tuple[str, ...]:
-    """What a recipe says of its model beside sizes."""
-    given = catalogue.content(catalogue.RECIPES / f"{recipe}.yaml")["model"]
-    options = {name: value for name, value in given.items() if isinstance(value, (bool, str, list))}
-    return tuple(f"{name}={value}" for name, value in sorted(options.items()))
-
-
 def _architectures(family: str) -> dict[tuple[str, ...], str]:
-    """The recipes of a family, one for each set of options: a family's sizes may have different position embeddings."""
+    """The smallest recipe of each architecture of a family: its sizes may have different position embeddings."""
     found: dict[tuple[str, ...], str] = {}
     for recipe in sorted(
         (r for r in catalogue.recipes() if r.family == family), key=lambda r: r.form.parameters()
     ):
-        found.setdefault(_options(recipe.name), recipe.name)
+        found.setdefault(catalogue.architecture(recipe.name), recipe.name)
     return found
 
 
-def _trained(name: str, trees: Path) -> dict[str, Any]:
-    """The proof of a family that does not convert: every architecture of it trains from random weights."""
-    make_tokenizer(Path("model"), _SIZE)
-    found = {}
-    for recipe in _architectures(name).values():
-        Path("proof.yaml").write_text(_configuration(recipe, trees, ""), encoding="utf-8")
-        sizes = small(recipe)
-        found[recipe] = trains([*words_of(sizes), _layout(sizes)], recipe)
-    value = "; ".join(_losses(losses) for losses in found.values())
-    levels.record(name, "trains", SOURCE, _release(trees), ", ".join(found), value)
-    return {"losses": found}
+def _trained(name: str, recipe: str, trees: Path) -> dict[str, tuple[float, float]]:
+    """The proof of an architecture that does not convert: it trains from random weights."""
+    if not Path("tokenizer").exists():
+        make_tokenizer(Path("tokenizer"), _SIZE)
+    Path("other.yaml").write_text(_configuration(recipe, trees, "", "tokenizer"), encoding="utf-8")
+    sizes = small(recipe)
+    losses = trains([*words_of(sizes), _layout(sizes)], recipe, "other.yaml")
+    levels.record(name, "trains", SOURCE, _release(trees), recipe, _losses(losses))
+    return {recipe: losses}
 
 
 # Families that have a converter, and whose conversion is refused by its proof.
@@ -326,25 +359,23 @@ def _converts(name: str) -> bool:
 def prove(name: str, trees: Path) -> dict[str, Any]:
     """What was measured of a family, in the present folder. An exception says what is wrong."""
     provide_torch()
-    return _whole(name, trees) if _converts(name) and name not in _UNLIKE else _trained(name, trees)
-
-
-@contextlib.contextmanager
-def _elsewhere() -> Iterator[None]:
-    """The present folder is a new one, which is removed at the end."""
-    before = Path.cwd()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            yield
-        finally:
-            os.chdir(before)
+    toys: list[Toy] = []
+    if _converts(name) and name not in _UNLIKE:
+        toys = [(TOYS | FOREIGN)[name], *VARIANTS.get(name, []), *FOREIGN_VARIANTS.get(name, [])]
+    found: dict[str, Any] = {}
+    for toy in toys:
+        Path(toy.recipe).mkdir()
+        with contextlib.chdir(toy.recipe):
+            found |= {toy.recipe: _whole(name, toy, trees)}
+    Path("others").mkdir()
+    with contextlib.chdir("others"):
+        return found | _trained_others(name, {toy.recipe for toy in toys}, trees)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Proves the families and returns 1 if one failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("trees", type=Path, help="the folder that auto_convert.sh llm wrote")
+    parser.add_argument("trees", type=Path, help="the folder that auto_convert.sh wrote")
     known = sorted({recipe.family for recipe in catalogue.recipes()})
     parser.add_argument(
         "families", nargs="*", metavar="FAMILY", help=f"of {', '.join(known)}; all by default"
@@ -355,7 +386,7 @@ def main(arguments: list[str] | None = None) -> int:
     failed = []
     trees = given.trees.resolve()
     for name in given.families or known:
-        with _elsewhere():
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             try:
                 found = prove(name, trees)
             except (

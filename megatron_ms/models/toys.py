@@ -98,6 +98,8 @@ _GROUPED = {"n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_s
             "first_k_dense_replace": 1, "n_shared_experts": 1, "routed_scaling_factor": 2.5}  # fmt: skip
 _YARN = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 40.0, "mscale": 1.0, "mscale_all_dim": 1.0, "beta_fast": 32,
          "beta_slow": 1, "original_max_position_embeddings": 4096}  # fmt: skip
+_OF_GPT_OSS = {"rope_type": "yarn", "rope_theta": 150000.0, "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0,
+               "truncate": False, "original_max_position_embeddings": 4096}  # fmt: skip
 _HALF = {"rope_type": "default", "rope_theta": 1e6, "partial_rotary_factor": 0.5}
 TOYS = {
     "Bloom": Toy("bloom-7b", "BloomConfig", {"n_layer": 2, "n_head": 8}),
@@ -121,9 +123,32 @@ TOYS = {
         },
         {"rotary_base": 1000000, "first_k_dense_replace": 3},
     ),
-    "GPT-3": Toy("gpt3-175b", "GPT2Config", {"n_embd": 64, "n_layer": 2, "n_head": 8, "n_positions": 64}),
+    "GPT-3": Toy(
+        "gpt3-175b",
+        "GPT2Config",
+        {
+            "num_key_value_heads": 8,
+            "n_embd": 64,
+            "n_layer": 4,
+            "n_head": 8,
+            "n_inner": 176,
+            "n_positions": 64,
+            "layer_norm_epsilon": 1e-6,
+        },
+        {"num_query_groups": 8},
+    ),
+    # Windows shorter than the texts of the proofs, in every second layer; Megatron counts the tokens before the token itself.
     "GPT-OSS": Toy(
-        "gpt-oss-20b", "GptOssConfig", {"num_local_experts": 4, "num_experts_per_tok": 2, "head_dim": 16}
+        "gpt-oss-20b",
+        "GptOssConfig",
+        {
+            "num_local_experts": 4,
+            "num_experts_per_tok": 2,
+            "head_dim": 16,
+            "sliding_window": 8,
+            "rope_parameters": _OF_GPT_OSS,
+        },
+        {"moe_ffn_hidden_size": 176, "rotary_base": 150000, "window_size": "'7,0'"},
     ),
     # The converter of Gemma has the published size of a head in it, and that of GLM-4.5 the number of layers without experts.
     "Gemma": Toy("gemma-2b", "GemmaConfig", {"head_dim": 256}, {"kv_channels": 256}),
@@ -154,4 +179,20 @@ TOYS = {
         },
     ),
     "Yi": Toy("yi-34b", "LlamaConfig", *_rope(5e6)),
+}
+# Further architectures of families, which have layers of their own.
+VARIANTS = {
+    "GLM-4.5": [
+        Toy(
+            "glm-4.5-air",
+            "Glm4MoeConfig",
+            {
+                **TOYS["GLM-4.5"].config,
+                "use_qk_norm": False,
+                "first_k_dense_replace": 1,
+                "routed_scaling_factor": 1.0,
+            },
+            {"rotary_base": 1000000},
+        )
+    ]
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
@@ -14,16 +15,41 @@ def load(programs: str) -> list[Any]:
     sys.path.insert(0, programs)
     import pretrain_gpt  # first, because MindSpeed-LLM adapts Megatron when it is imported
     from megatron.core.enums import ModelType
-    from megatron.training import get_model
+    from megatron.training import arguments, get_model
     from megatron.training.checkpointing import load_checkpoint
     from megatron.training.initialize import initialize_megatron
 
+    if hasattr(arguments, "parse_and_validate_args"):  # of newer releases, which do it apart
+        arguments.parse_and_validate_args()
     initialize_megatron()
-    model = get_model(pretrain_gpt.model_provider, ModelType.encoder_or_decoder, wrap_with_ddp=False)
+    provider = pretrain_gpt.model_provider
+    if hasattr(pretrain_gpt, "gpt_builder"):  # of newer releases, whose provider takes the builder
+        provider = functools.partial(provider, pretrain_gpt.gpt_builder)
+    model = get_model(provider, ModelType.encoder_or_decoder, wrap_with_ddp=False)
+    _refuse_parts(model)
     load_checkpoint(model, None, None)
     for part in model:
         part.eval()
     return list(model)
+
+
+def _refuse_parts(model: list[Any]) -> None:
+    """Lets a checkpoint without exactly the tensors of the model be an error, which newer releases catch to load what fits."""
+    for part in model:
+        part.load_state_dict = functools.partial(_load_whole, part.load_state_dict, [])
+
+
+def _load_whole(
+    load: Any, failed: list[RuntimeError], state: Any, strict: bool = True, **options: Any
+) -> Any:
+    """Calls `load`, and raises the first error again if it is then called for what fits."""
+    if failed:
+        raise failed[0]
+    try:
+        return load(state, strict=strict, **options)
+    except RuntimeError as error:
+        failed.append(error)
+        raise
 
 
 def forward(model: list[Any], ids: Any) -> Any:

@@ -9,11 +9,10 @@ import numpy
 import pytest
 
 from megatron_ms import commands
-from megatron_ms.conversion import checkpoints, forms, forward, weights
+from megatron_ms.conversion import checkpoints, forms, forward, reference, weights
 from megatron_ms.conversion.work import ProofError
 from megatron_ms.errors import UserError
-from megatron_ms.models import reference
-from megatron_ms.models.foreign import FOREIGN
+from megatron_ms.models.foreign import FOREIGN, VARIANTS
 from megatron_ms.training.folder import LATEST
 from tests.toolkit import fake_upstream
 
@@ -53,6 +52,26 @@ def test_the_class_in_its_place_computes_the_same(family, tmp_path) -> None:
         with pytest.raises(ProofError, match="rows whose length is not one"):
             forms.check_head(model, form)
     assert weights.difference(before, after) == ""
+
+
+def test_slopes_of_linear_biases() -> None:
+    """8 heads and 12 heads, by hand from the paper."""
+    eight = [2.0**-n for n in range(1, 9)]
+    assert reference._slopes(8) == eight
+    assert reference._slopes(12) == [*eight, *(2.0**-n for n in (0.5, 1.5, 2.5, 3.5))]
+
+
+@pytest.mark.parametrize("family", VARIANTS)
+def test_linear_biases_change_what_is_computed(family, tmp_path) -> None:
+    """The 13B models of Baichuan: a token far away counts less, and ids have no other position."""
+    (toy,) = VARIANTS[family]
+    model = toy.make(tmp_path / "model")
+    assert checkpoints.facts_of(model)[forms.ALIBI] is True
+    linear = reference.logits(model, [5, 9, 5, 9])
+    changed(model, max_position_embeddings=64)
+    assert forms.ALIBI not in checkpoints.facts_of(model)
+    rotated = reference.logits(model, [5, 9, 5, 9])
+    assert numpy.allclose(linear[0], rotated[0]) and not numpy.allclose(linear[1], rotated[1])
 
 
 @pytest.mark.parametrize("family", ["Baichuan", "InternLM2", "Qwen"])
@@ -98,11 +117,13 @@ def changed(model: Path, **keys: object) -> Path:
 @pytest.mark.parametrize(
     ("family", "keys", "said"),
     [
-        ("Baichuan", {"max_position_embeddings": None}, "which have ALiBi instead of rotary embeddings"),
+        ("Baichuan", {"max_position_embeddings": None}, "config.json: has no model_max_length"),
         ("Aquila", {"hidden_act": "gelu"}, "hidden_act is gelu, and only silu is known"),
         ("Aquila", {"hidden_size": None}, "config.json: has no hidden_size"),
         ("InternLM2", {"bias": True}, "bias is true, and InternLM2's published models have none"),
         ("Qwen", {"no_bias": False}, "no_bias is False"),
+        ("ChatGLM3", {"rope_ratio": 50}, "rope_ratio is 50, and ChatGLM3's published models have 1"),
+        ("ChatGLM3", {"padded_vocab_size": None}, "config.json: has no padded_vocab_size"),
         ("Qwen", {"kv_channels": 16}, "kv_channels is 16, which is not hidden_size / heads"),
     ],
 )
@@ -122,6 +143,28 @@ def test_a_tensor_without_a_place_is_named(tmp_path) -> None:
         match=r"more.safetensors: has transformer.h.0.attn.bias_k, which models of Qwen do not have",
     ):
         in_form(model, "Qwen", tmp_path / "form")
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "size"),
+    [
+        ("ChatGLM3", "transformer.rotary_pos_emb.inv_freq", 4),
+        ("InternLM", "model.layers.0.self_attn.rotary_emb.inv_freq", 8),
+    ],
+)
+def test_frequencies_are_compared_and_left_out(family, name, size, tmp_path) -> None:
+    """Published folders have them among the weights."""
+    from safetensors.numpy import save_file
+
+    model = FOREIGN[family].make(tmp_path / "model")
+    right = (1 / 1e4 ** (numpy.arange(0, size, 2) / size)).astype(numpy.float32)
+    save_file({name: right}, model / "more.safetensors")
+    found = weights.tensors(in_form(model, family, tmp_path / "form"))
+    assert name in weights.tensors(model) and not any("inv_freq" in one for one in found)
+    for wrong in (right * 2, right[:1]):
+        save_file({name: wrong}, model / "more.safetensors")
+        with pytest.raises(UserError, match=f"more.safetensors: {name} has other frequencies"):
+            forms.write(model, tmp_path / "form", *opened(model, family))
 
 
 def test_baichuan_without_its_family_is_refused(tmp_path) -> None:

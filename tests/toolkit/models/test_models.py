@@ -79,21 +79,46 @@ def test_a_level_wants_all_its_proofs(proofs, level) -> None:
 
 def test_evidence_is_recorded_once_and_only_on_request(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(levels, "EVIDENCE", tmp_path / "evidence.tsv")
-    levels.record("Yi", "trains", "a::b")
-    assert not levels.EVIDENCE.exists() and levels.computed()["Yi"]["megatron"] == "untested"
+    levels.record("Yi", "trains", "a::b", "MindSpeed-LLM 2.3.0", "yi-34b", "loss 6 to 5")
+    assert not levels.EVIDENCE.exists() and levels.computed()["yi-34b"]["megatron"] == "untested"
     monkeypatch.setenv("MSADAPTER_RECORD_EVIDENCE", "1")
     monkeypatch.setattr(levels, "_commit", lambda: "c0ffee")
-    levels.record("Yi", "trains", "a::b")
+    levels.record("Yi", "trains", "a::b", "MindSpeed-LLM 2.3.0", "yi-34b", "loss 6 to 5")
     levels.record("Yi", "trains", "a::b", "MindSpeed-LLM 26.1.0", "yi-34b", "loss 5 to 4")
     head = "family\tproof\ttest\trelease\trecipe\tvalue\tcommit\n"
     row = "Yi\ttrains\ta::b\tMindSpeed-LLM 26.1.0\tyi-34b\tloss 5 to 4\tc0ffee\n"
     assert levels.EVIDENCE.read_text() == head + row
-    levels.record("Qwen", "hf", "c::d")
+    levels.record("Qwen", "hf", "c::d", "transformers 5", "qwen-7b", "12 tokens")
     found = levels.computed()
-    assert found["Yi"] == {"megatron": "preliminary", "hf": "untested"}
-    assert found["Qwen"] == {"megatron": "untested", "hf": "proven"}
+    assert found["yi-34b"] == {"megatron": "preliminary", "hf": "untested", "level": "preliminary"}
+    assert found["qwen-72b"] == {"megatron": "untested", "hf": "proven", "level": "validated with hf"}
     with pytest.raises(KeyError):
-        levels.record("Yi", "sings", "a::b")
+        levels.record("Yi", "sings", "a::b", "x", "yi-34b", 1)
+
+
+def test_a_proof_counts_for_recipes_of_the_same_architecture(tmp_path, monkeypatch) -> None:
+    """Sizes do not matter, and other positions or norms do. A second recipe has a line of its own."""
+    monkeypatch.setattr(levels, "EVIDENCE", tmp_path / "evidence.tsv")
+    monkeypatch.setenv("MSADAPTER_RECORD_EVIDENCE", "1")
+    for proof in ("trains", "logits", "back"):
+        levels.record("Baichuan", proof, "a::b", "x", "baichuan-7b", 1)
+    levels.record("Baichuan", "trains", "a::b", "x", "baichuan-13b", 1)
+    levels.record("GLM-4.5", "hf", "a::b", "x", "glm-4.5", 1)
+    levels.record("Qwen2.5", "trains", "a::b", "x", "qwen2.5-0.5b", 1)
+    found = levels.computed()
+    assert (
+        found["baichuan-7b"]["megatron"] == "validated" and found["baichuan-13b"]["megatron"] == "preliminary"
+    )
+    assert found["glm-4.5"]["hf"] == "proven" and found["glm-4.5-air"]["hf"] == "untested"
+    assert found["qwen2.5-72b"]["megatron"] == "preliminary"
+    assert len(levels.rows()) == 6
+
+
+def test_every_line_of_the_evidence_is_whole() -> None:
+    """With its release, its recipe, what was measured, and the commit."""
+    for row in levels.rows():
+        assert all(row), row
+        assert row.recipe in {recipe.name for recipe in RECIPES}, row
 
 
 def test_the_page_is_current() -> None:
@@ -103,19 +128,18 @@ def test_the_page_is_current() -> None:
 def test_the_page_says_what_was_measured(tmp_path, monkeypatch) -> None:
     head = "\t".join(levels.Row._fields)
     row = "Yi\tlogits\tpython -m a.b\tMindSpeed-LLM 26.1.0\tyi-34b\tTP 2: 1e-6\tc0ffee"
-    (tmp_path / "evidence.tsv").write_text(f"{head}\n{row}\nQwen\ttrains\ta::b\n")
+    (tmp_path / "evidence.tsv").write_text(f"{head}\n{row}\n")
     monkeypatch.setattr(levels, "EVIDENCE", tmp_path / "evidence.tsv")
     found = page.text()
     assert "\n| logits | TP 2: 1e-6 | yi-34b | MindSpeed-LLM 26.1.0 | `a.b` | c0ffee |\n" in found
-    assert "| trains | passed |  |  | `a::b` |  |" in found
     assert "### Aquila\n\nNo proof has passed." in found
     for recipe in RECIPES:
         assert found.count(f"| `{recipe.name}` | {recipe.family} |") == 1
 
 
 def test_the_readmes_count_the_proven_families() -> None:
-    found = levels.stored()
-    released = sum(levels_of["megatron"] == "released" for levels_of in found.values())
+    found = levels.families()
+    released = sum("released" in known for known in found.values())
     root = Path(__file__).resolve().parents[3]
     english, chinese = (
         (root / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh-CN.md")
@@ -127,6 +151,6 @@ def test_the_readmes_count_the_proven_families() -> None:
 def test_the_command_lists_them(capsys) -> None:
     assert commands.main(["models", "qwen2.5"]) == 0
     out = capsys.readouterr().out
-    assert out.count("\nqwen2.5-") == 7 and "7 recipes" in out
+    assert out.count("\nqwen2.5-") == 7 and "7 recipes: 7 released" in out
     assert commands.main(["models", "nothing"]) == 2
     assert "no recipe has nothing in its name" in capsys.readouterr().err

@@ -6,7 +6,7 @@ import pytest
 
 from megatron_ms.models import catalogue, levels, prove, prove_megatron
 from megatron_ms.models.foreign import FOREIGN
-from megatron_ms.models.toys import TOYS
+from megatron_ms.models.toys import TOYS, VARIANTS
 from tests.toolkit.inference.conftest import _torch  # noqa: F401
 from tests.toolkit.packages import needs_packages
 
@@ -21,10 +21,15 @@ def test_toys_are_of_families_that_have_recipes() -> None:
 
 def test_sizes_with_other_architectures_are_trained_too() -> None:
     """The 13B models of Baichuan have other position embeddings than the toy that is converted."""
-    own = prove_megatron._options(FOREIGN["Baichuan"].recipe)
+    own = catalogue.architecture(FOREIGN["Baichuan"].recipe)
     found = prove_megatron._architectures("Baichuan")
     assert {recipe for options, recipe in found.items() if options != own} == {"baichuan-13b"}
     assert list(prove_megatron._architectures("Qwen").values()) == ["qwen-7b"]
+    assert list(prove_megatron._architectures("Qwen2.5").values()) == ["qwen2.5-0.5b"]
+    for family, toys in VARIANTS.items():
+        for toy in toys:
+            assert catalogue.read(toy.recipe).family == family
+            assert catalogue.architecture(toy.recipe) != catalogue.architecture(TOYS[family].recipe)
 
 
 @needs_packages
@@ -58,4 +63,4 @@ def test_a_family_that_fails_is_not_recorded(monkeypatch, capsys, tmp_path) -> N
     monkeypatch.setattr(prove, "prove", fail)
     monkeypatch.setattr(levels, "record", lambda *words: pytest.fail("nothing was proven"))
     assert prove.main(["Yi"]) == 1
-    assert "Yi: ValueError: it is broken" in capsys.readouterr().out
+    assert "yi-34b: ValueError: it is broken" in capsys.readouterr().out
