@@ -3,7 +3,7 @@ import builtins as _builtins
 from torch._stub_types import *
 
 class DeviceMesh:
-    _flattened: _Any
+    _flatten_mapping: _Any
     _groups: _Any
     _hash: _Any
     _place: _Any
