@@ -44,10 +44,12 @@ class Table:
     """The rows of a family, and which flags of upstream its config.json asks for.
 
     flags: from config.json and its path, Megatron's flags by name and the values that they must have.
+    whole_experts: Megatron's experts have biases, which it has only where tensor parallel ranks do not divide an expert.
     """
 
     rows: tuple[Row, ...]
     flags: Callable[[Facts, Path], dict[str, Any]] = field(default=lambda facts, place: {})
+    whole_experts: bool = False
 
 
 @dataclass(frozen=True)
@@ -366,7 +368,7 @@ def _of_gpt2(facts: Facts, place: Path) -> dict[str, Any]:
 
 # The field model_type of config.json -> its table.
 TABLES: Mapping[str, Table] = {
-    "gpt_oss": Table(_GPT_OSS, _of_gpt_oss),
+    "gpt_oss": Table(_GPT_OSS, _of_gpt_oss, whole_experts=True),
     "glm": Table(_GLM, _of_glm),
     "gpt2": Table(_GPT2, _of_gpt2),
 }

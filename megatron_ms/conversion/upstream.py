@@ -79,6 +79,11 @@ class Job:
         if parallel.expert_tensor not in (None, parallel.tensor):
             message = f"is {parallel.expert_tensor}, but a conversion of this family divides experts as all else: leave it out"
             raise self.document.error("parallel.expert_tensor", message)
+        if parallel.tensor > 1 and names.TABLES[self.tool.name].whole_experts:
+            message = f"is {parallel.tensor}, but Megatron does not divide experts with biases"
+            raise self.document.error(
+                "parallel.tensor", f"{message}: use parallel.expert and parallel.pipeline"
+            )
         refused = {"num_layer_list": "stages of the same length", "moe_grouped_gemm": "experts one by one"}
         for flag, wanted in refused.items():
             if self.settings.flag(flag):

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from megatron_ms import config
+from megatron_ms import commands, config
 from megatron_ms.conversion import checkpoints, names, names_program, weights
 from megatron_ms.errors import UserError
 from megatron_ms.inference.engine import provide_torch
 from megatron_ms.models.foreign import FOREIGN
 from megatron_ms.models.toys import TOYS
 from megatron_ms.training.folder import LATEST
+from tests.toolkit import fake_upstream
 from tests.toolkit.conversion.test_forms import in_form
 
 pytest.importorskip("transformers", reason="needs the extra hf")
@@ -180,6 +181,32 @@ def test_a_vocabulary_that_ranks_do_not_divide(monkeypatch, tmp_path) -> None:
 
     with pytest.raises(ValueError, match=r"\[253, 4\] cannot be divided among 2 tensor ranks"):
         names.divided(row, torch.ones(253, 4), 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["parallel.tensor=2"], "parallel.tensor: is 2, but Megatron does not divide experts with biases"),
+        (["parallel.tensor=2", "parallel.expert_tensor=1"], "expert_tensor: is 1, but a conversion of this family divides experts"),
+        (["parallel.pipeline=2", "parallel.num_layer_list='1,3'"], "model.num_layer_list: a conversion of this family has stages"),
+        (["model.moe_grouped_gemm=true"], "model.moe_grouped_gemm: a conversion of this family has experts one by one"),
+        (["about.core=0.20.0"], "run.trees: the model needs Megatron Core 0.20.0 or newer, but the version of the trees is 0.19.0"),
+    ],
+)  # fmt: skip
+def test_layouts_that_are_refused(tmp_path, monkeypatch, capsys, words, said) -> None:
+    """With a tree of Megatron-LM alone, which is enough for this converter."""
+    monkeypatch.chdir(tmp_path)
+    tree = fake_upstream.make(tmp_path / "alone")
+    (tree / "megatron/core/package_info.py").write_text("MAJOR = 0\nMINOR = 19\nPATCH = 0\n")
+    toy = TOYS["GPT-OSS"]
+    toy.make(tmp_path / "model")
+    (tmp_path / "convert.yaml").write_text(
+        f"recipe: {toy.recipe}\nrun: {{trees: [{tree}]}}\ndataset: {{sequence_length: 64}}\n"
+        "convert: {source: model, output: there, to: megatron}\n"
+    )
+    assert commands.main(["convert", "convert.yaml", *toy.words(), *words]) == 2
+    assert said in capsys.readouterr().err
+    assert not list(tmp_path.glob(".there*")) and not (tmp_path / "there").exists()
 
 
 def settings_of(tmp_path: Path, family: str, **model: object):
