@@ -44,3 +44,14 @@ def test_what_the_processor_cannot_run_is_refused(monkeypatch):
         native.BuildError, match="MSADAPTER_CPU=x86-64-v4: this processor lacks avx512bw, avx512cd"
     ):
         native.library_path()
+
+
+def test_the_capability_is_that_of_the_chosen_instructions(monkeypatch):
+    from msadapter.backends import cpu  # here: the other tests need no kernels
+
+    monkeypatch.setenv("MSADAPTER_CPU", "x86-64-v3")
+    assert cpu.get_cpu_capability() == "AVX2"
+    monkeypatch.setenv("MSADAPTER_CPU", "x86-64-v4")
+    assert cpu.get_cpu_capability() == "AVX512"
+    monkeypatch.delenv("MSADAPTER_CPU")
+    assert cpu.get_cpu_capability() in ("DEFAULT", "AVX2", "AVX512")
