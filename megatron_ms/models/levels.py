@@ -9,6 +9,7 @@ A proof counts for all recipes of the family that differ from that one in sizes 
 from __future__ import annotations
 
 import csv
+import functools
 import os
 import subprocess
 from pathlib import Path
@@ -66,8 +67,9 @@ def record(family: str, proof: str, test: str, release: str, recipe: str, value:
         write_atomically(EVIDENCE, "\n".join(lines) + "\n")
 
 
+@functools.cache
 def _commit() -> str:
-    """The commit of this project; "" outside of a repository."""
+    """The commit of this project when the first proof is recorded; "" outside of a repository."""
     words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=10", "HEAD"]
     found = subprocess.run(words, capture_output=True, text=True, check=False)
     return found.stdout.strip()
