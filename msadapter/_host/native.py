@@ -34,7 +34,8 @@ from .troubleshooting import see
 MINDSPORE_VERSION = "2.10.0"
 SOURCES = Path(__file__).parents[1] / "csrc"
 OPERATOR_UNITS = 8
-_WITHOUT_MINDSPORE = ("kernels", "distributed")  # folders whose sources include no header of MindSpore
+# Folders whose sources include no header of MindSpore or Python.
+_WITHOUT_MINDSPORE = ("kernels", "distributed")
 
 
 def _mindspore_root() -> Path:
@@ -279,17 +280,24 @@ def _with_headers(path: Path, seen: dict[Path, bytes]) -> dict[Path, bytes]:
 
 
 class _Compilation:
-    """Compiles object files and caches them by content, so that unchanged files are not compiled again."""
+    """Compiles object files and caches them by content, so that unchanged files are not compiled again.
+
+    The kernels include no header of Python, so environments with different Pythons share their object files.
+    """
 
     def __init__(self, root: Path, objects: Path, verbose: bool):
         self.root, self.objects, self.verbose = root, objects, verbose
-        self.base = f"{compiler()} {_processor()} {MINDSPORE_VERSION} {sys.version_info}".encode()
+        self.machine = f"{compiler()} {_processor()} {MINDSPORE_VERSION}".encode()
+        self.base = self.machine + f" {sys.version_info}".encode()
 
-    def _cached(self, name: str, suffix: str, path: Path, flags: list[str], content: bytes) -> Path:
+    def _cached(
+        self, name: str, suffix: str, path: Path, flags: list[str], content: bytes, python: bool = True
+    ) -> Path:
         options = " ".join(
             f for f in flags if not f.startswith(("-I", "/"))
         )  # the place of the headers does not change the result
-        key = hashlib.sha256(self.base + options.encode() + content).hexdigest()[:20]
+        base = self.base if python else self.machine
+        key = hashlib.sha256(base + options.encode() + content).hexdigest()[:20]
         target = self.objects / f"{name}-{key}{suffix}"
         if _is_whole_object(target):
             cache_limit.touch(target)
@@ -333,7 +341,7 @@ class _Compilation:
 
     def kernel(self, path: Path) -> Path:
         content = b"".join(_with_headers(path, {}).values())
-        return self._cached(path.stem, ".o", path, _kernel_flags(), content)
+        return self._cached(path.stem, ".o", path, _kernel_flags(), content, python=False)
 
     def device(self, path: Path, stub: Path, content: bytes, level: str) -> Path:
         own = (

@@ -256,6 +256,27 @@ def test_a_damaged_object_is_compiled_again(folder, tmp_path) -> None:
     assert native._hash_of(made).exists()
 
 
+def test_pythons_share_the_objects_of_kernels(folder, tmp_path, monkeypatch) -> None:
+    """What includes headers of Python is compiled for each, and a kernel once."""
+    objects = folder / "objects"
+    cache.make_folder(objects)
+    source = tmp_path / "a.cpp"
+    source.write_text("int x;")
+    made = []
+    for version in ((3, 11, 7), (3, 12, 1)):
+        monkeypatch.setattr(sys, "version_info", version)
+        compilation = native._Compilation(tmp_path, objects, False)
+        made.append([compilation.kernel(source), compilation._cached("a", ".o", source, [], b"key")])
+    assert made[0][0] == made[1][0] and made[0][1] != made[1][1]
+
+
+def test_no_kernel_includes_a_header_of_python() -> None:
+    for folder in native._WITHOUT_MINDSPORE:
+        for path in (native.SOURCES / folder).iterdir():
+            whole = b"".join(native._with_headers(path, {}).values())
+            assert b"Python.h" not in whole and b"pybind" not in whole, path
+
+
 @pytest.mark.parametrize("words", [["-m", "msadapter", "doctor"], ["-P", "msadapter/_host/doctor.py"]])
 def test_doctor_runs_without_the_kernels(tmp_path, words) -> None:
     """With an empty cache, nothing is built or loaded, and the report says what is missing."""
