@@ -29,6 +29,7 @@ _RUN = "bash tests/run.sh -q {junit}"
 _UPSTREAMS = 'bash tests/upstreams.sh "$MSADAPTER_UPSTREAMS"'
 _LLM = f"{_UPSTREAMS} --llm -q {{junit}}"
 _MEGATRON = "build/upstreams/Megatron-LM-core_v0.12.1"
+_NEWEST = "build/upstreams/Megatron-LM-core_v0.19.0"
 _MINDSPEED = "build/upstreams/MindSpeed-2.3.0_core_r0.12.1"
 
 
@@ -103,6 +104,12 @@ STEPS = [
         f".venv/bin/python -m tests.megatron.unit_tests {_MEGATRON} --json build/everything/megatron.json"
         " --table docs/megatron_unit_tests.md",
         (_MEGATRON,),
+    ),
+    Step(
+        "Megatron-LM's unit tests, core_v0.19.0",
+        f'"$MSADAPTER_PYTHON_3_12" -m tests.megatron.unit_tests {_NEWEST} --ranks 1 --json build/everything/newest.json'
+        " --table docs/megatron_newest_unit_tests.md",
+        ("MSADAPTER_PYTHON_3_12", _NEWEST),
     ),
     Step(
         "MindSpeed's unit tests",

@@ -2,7 +2,8 @@
 
     python -m tests.megatron.unit_tests CHECKOUT --ranks 1 2 4 --json results.json --table docs/megatron_unit_tests.md
 
-CHECKOUT is core_v0.12.1; it is copied, its files stay as they are.
+CHECKOUT is core_v0.12.1, or core_v0.19.0 with the Python 3.12 of an environment that `auto_convert.sh core --release 0.19.0
+--tests` has made. It is copied, its files stay as they are.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ import tempfile
 import time
 from pathlib import Path
 
+import patches
+from megatron_ms.convert.upstream import is_newer
 from tests.megatron import lm_checkout
 from tests.megatron import unit_tests_report as report
 from tests.megatron.unit_tests_jobs import PLUGINS, FileRun, counts, python_path
 
 ROOT = Path(__file__).resolve().parents[2]
 
+# Of core_v0.12.1; of later releases all folders are run.
 GROUPS = (
     "tensor_parallel",
     "pipeline_parallel",
@@ -44,7 +48,7 @@ def arguments(argv=None) -> argparse.Namespace:
         type=Path,
         nargs="?",
         default=os.environ.get("MSADAPTER_MEGATRON"),
-        help="Megatron-LM core_v0.12.1 (default: MSADAPTER_MEGATRON)",
+        help="Megatron-LM core_v0.12.1 or core_v0.19.0 (default: MSADAPTER_MEGATRON)",
     )
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--only", default="", help="files whose path contains this")
@@ -56,6 +60,7 @@ def arguments(argv=None) -> argparse.Namespace:
         "--json", type=Path, help="results: read first, entries of files that run are replaced"
     )
     parser.add_argument("--table", type=Path, help="write the Markdown page here")
+    parser.add_argument("--note", default="", help="a paragraph about this run for the page")
     parser.add_argument(
         "--tree", type=Path, help="a tree that was prepared before, instead of a copy of the checkout"
     )
@@ -65,12 +70,19 @@ def arguments(argv=None) -> argparse.Namespace:
     return args
 
 
-def files(tree: Path, only: str) -> list[str]:
+def release(tree: Path) -> str:
+    """The release of a tree, such as "0.12.1"."""
+    return patches.discover("megatron_core")[0].version_of(tree)
+
+
+def files(tree: Path) -> list[str]:
     """The test files, as paths in the tree."""
     top = tree / "tests/unit_tests"
-    found = sorted(top.glob("test_*.py")) + sorted(p for g in GROUPS for p in (top / g).rglob("test_*.py"))
-    names = [str(path.relative_to(tree)) for path in found if path.name != "test_utilities.py"]
-    return [name for name in names if only in name]
+    groups = (
+        GROUPS if release(tree).startswith("0.12.") else sorted(p.name for p in top.iterdir() if p.is_dir())
+    )
+    found = sorted(top.glob("test_*.py")) + sorted(p for g in groups for p in (top / g).rglob("test_*.py"))
+    return [str(path.relative_to(tree)) for path in found if path.name != "test_utilities.py"]
 
 
 def job(tree: Path, name: str, ranks: int, args: argparse.Namespace) -> FileRun:
@@ -79,6 +91,7 @@ def job(tree: Path, name: str, ranks: int, args: argparse.Namespace) -> FileRun:
         "PYTHONPATH": python_path(),
         "MSADAPTER_DEVICE": "cuda",
         "MSADAPTER_TRANSFORMER_ENGINE": "1",
+        "MSADAPTER_TRITON": str(int(is_newer(release(tree)))),
         "CUDA_DEVICE_MAX_CONNECTIONS": "1",
         "OMP_NUM_THREADS": "1",
     }
@@ -107,7 +120,8 @@ def main() -> int:
             if args.tree
             else lm_checkout.scratch_copy(args.checkout, Path(folder), tests=True)
         )
-        for name in files(tree, args.only):
+        version, known = release(tree), files(tree)
+        for name in (name for name in known if args.only in name):
             for ranks in args.ranks if not name.endswith(LARGE) else [n for n in args.ranks if n == 1]:
                 begin = time.monotonic()
                 outcomes = job(tree, name, ranks, args).run()
@@ -118,7 +132,8 @@ def main() -> int:
                 if args.json:
                     args.json.write_text(json.dumps(results, indent=0, sort_keys=True) + "\n")
     if args.table:
-        args.table.write_text(report.markdown(results))
+        names = [name.removeprefix("tests/unit_tests/") for name in known]
+        args.table.write_text(report.markdown(results, version, args.table, names, args.note))
     return 0
 
 

@@ -68,7 +68,10 @@ def _reason(report) -> str:
     crash = getattr(told, "reprcrash", None)
     if crash is None:
         lines = [line for line in str(told).splitlines() if line.strip()]
-        return lines[-1].removeprefix("E").strip() if lines else ""
+        errors = [
+            line for line in lines if line.startswith("E ")
+        ] or lines  # a missing fixture ends with its place
+        return errors[-1].removeprefix("E").strip() if errors else ""
     path, line = crash.path, crash.lineno
     if path.endswith("multiprocessing/pool.py"):  # what a worker raised: its own stack is part of the text
         path, line = (re.findall(r'File "([^"<]+)", line (\d+)', str(told)) or [(path, line)])[-1]

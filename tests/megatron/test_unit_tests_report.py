@@ -1,0 +1,43 @@
+"""The page of Megatron-LM's unit tests: what is counted, why it failed, and which files were not measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.megatron import unit_tests_report as report
+
+RESULTS = {
+    "a/test_one.py": {
+        "1": {
+            "tests/unit_tests/a/test_one.py::test_x": ["passed", ""],
+            "tests/unit_tests/a/test_one.py::test_y[1]": [
+                "failed",
+                "RuntimeError: Grid shape [2, 2] is over sized with world size 1 and rank offset 0",
+            ],
+            "tests/unit_tests/a/test_one.py::test_z": ["failed", "TypeError: no"],
+        }
+    }
+}
+
+
+def test_the_page_counts_and_names_what_is_not_measured() -> None:
+    page = report.markdown(
+        RESULTS, "0.19.0", Path("docs/some.md"), ["a/test_one.py", "b/test_two.py"], "A run of one hour."
+    )
+    assert (
+        page.startswith("# Megatron-LM's own unit tests, Megatron Core 0.19.0\n")
+        and "--table docs/some.md`" in page
+    )
+    assert "A run of one hour.\n\nNot measured: b (1 file).\n" in page
+    assert "| 1 | 1 | 2 | 0 | 1 needs more ranks, 1 open | 50.0% |" in page
+    assert "| a/test_one.py | test_z | 1 x 1 | TypeError: no |" in page
+
+
+def test_reasons_of_newer_releases() -> None:
+    for reason, why in {
+        "extensions in PyTorch's C++ API are not supported": "compiles C++ against PyTorch",
+        "cannot import name 'check_nvfp4_support' from": "needs eight-bit floats of a GPU",
+        "Unable to instantiate HuggingFace AutoTokenizer for /opt/data/tokenizers": "needs a download",
+        "AssertionError: assert 1 == 2": "",
+    }.items():
+        assert report.excuse(reason) == why
