@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +34,9 @@ _ARGUMENTS = """
 COMMON = _ARGUMENTS.split()
 TWENTY = ["--train-iters", "20", "--lr-warmup-iters", "2", "--lr-decay-iters", "20"]
 
-_LINE = re.compile(r"iteration\s+(\d+)/.*lm loss: ([\d.E+-]+) \| loss scale: ([\d.]+) \| grad norm: ([\d.]+)")
+_LINE = re.compile(
+    r"iteration\s+(\d+)/.*lm loss: ([\d.E+-]+) \|.*? loss scale: ([\d.]+) \| grad norm: ([\d.]+)"
+)
 
 
 @dataclass(frozen=True)
@@ -79,11 +82,11 @@ def scratch_copy(checkout: Path, folder: Path, tests: bool = False) -> Path:
     return tree
 
 
-def ruled_copy(checkout: Path, folder: Path) -> Path:
-    """A copy like that of `scratch_copy` with the rules of `patches` applied. The checkout is not changed."""
+def ruled_copy(checkout: Path, folder: Path, copy: Callable[[Path, Path], Path] = scratch_copy) -> Path:
+    """A copy like that of `copy` with the rules of `patches` applied. The checkout is not changed."""
     upstream, rules = patches.discover("megatron_core")
     patches.apply(upstream, rules, checkout, folder / "rules")
-    return scratch_copy(folder / "rules", folder)
+    return copy(folder / "rules", folder)
 
 
 def environment(tree: Path, processes: int = 1, python: Path = PYTHON, **variables: str) -> dict[str, str]:
@@ -111,17 +114,34 @@ def python_first(python: Path = PYTHON) -> str:
     return os.pathsep.join(map(str, places))
 
 
+def without(words: list[str], *options: str) -> list[str]:
+    """The words of a command line without these options and their values."""
+    kept, dropped = [], False
+    for word in words:
+        if word.startswith("--"):
+            dropped = word in options
+        if not dropped:
+            kept.append(word)
+    return kept
+
+
 def command(
-    cache: Path, arguments: list[str], processes: int = 1, schedule: list[str] = TWENTY, python: Path = PYTHON
+    cache: Path,
+    arguments: list[str],
+    processes: int = 1,
+    schedule: list[str] = TWENTY,
+    python: Path = PYTHON,
+    script: str = "pretrain_gpt.py",
+    common: list[str] = COMMON,
 ) -> list[str]:
-    """pretrain_gpt.py with the arguments of the reference, and further ones."""
+    """A script of the tree with the arguments of the reference (`common`), and further ones."""
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", processes]
     start = launcher if processes > 1 else ["-m", "msadapter"]
     words = [
         python,
         *start,
-        "pretrain_gpt.py",
-        *COMMON,
+        script,
+        *common,
         *schedule,
         "--data-cache-path",
         cache,
@@ -142,11 +162,13 @@ def pretrain(
     processes: int = 1,
     schedule: list[str] = TWENTY,
     python: Path = PYTHON,
+    script: str = "pretrain_gpt.py",
+    common: list[str] = COMMON,
     **variables: str,
 ) -> list[Iteration]:
-    """Runs the tree's pretrain_gpt.py and returns the printed values of each iteration."""
+    """Runs a script of the tree, pretrain_gpt.py by default, and returns the printed values of each iteration."""
     done = subprocess.run(
-        command(cache, arguments, processes, schedule, python),
+        command(cache, arguments, processes, schedule, python, script, common),
         cwd=tree,
         env=environment(tree, processes, python, **variables),
         capture_output=True,
@@ -175,7 +197,7 @@ for rank in range(ranks):
 """
 
 
-def split_experts(tree: Path, source: Path, folder: Path, ranks: int) -> Path:
+def split_experts(tree: Path, source: Path, folder: Path, ranks: int, python: Path = PYTHON) -> Path:
     """A checkpoint of one process in Megatron's torch format, with its experts divided among `ranks` processes."""
     step = next(source.glob("iter_*"))
     (folder / step.name).mkdir(parents=True)
@@ -183,7 +205,7 @@ def split_experts(tree: Path, source: Path, folder: Path, ranks: int) -> Path:
     script = folder / "split.py"
     script.write_text(_SPLIT)
     words = [
-        sys.executable,
+        python,
         "-m",
         "msadapter",
         script,
@@ -191,5 +213,10 @@ def split_experts(tree: Path, source: Path, folder: Path, ranks: int) -> Path:
         folder / step.name,
         ranks,
     ]
-    subprocess.run([str(w) for w in words], env=environment(tree), cwd=tree, check=True)
+    subprocess.run(
+        [str(w) for w in words],
+        env=environment(tree, python=python, MSADAPTER_TRITON="1"),
+        cwd=tree,
+        check=True,
+    )
     return folder
