@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import platform
+from pathlib import Path
 
 from . import get_num_interop_threads, get_num_threads
-from ._host import native
+from ._host import native, packaged
 from .utils.collect_env import get_pretty_env_info
 
 
@@ -17,7 +18,8 @@ def show() -> str:
 
 def _cxx_flags() -> str:
     """Return the options with which the kernels were compiled."""
-    return " ".join(native._kernel_flags())
+    path = Path(native.load().__file__)
+    return " ".join(native.kernel_flags(packaged.instruction_set(path) if packaged.owns(path) else None))
 
 
 def parallel_info() -> str:

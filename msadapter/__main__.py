@@ -6,6 +6,7 @@
     python -m msadapter doctor                print versions, device, compiler, kernels, and how to repair
     problems
     python -m msadapter build                 build the CPU kernels now (otherwise this happens at first use)
+    python -m msadapter prebuild FOLDER       compile the libraries of a wheel with kernels (docs/howto_platform.md)
     python -m msadapter enable                in this virtual environment, import torch always gives msadapter
     python -m msadapter disable               undo that
 
@@ -36,6 +37,10 @@ def main(arguments: list[str]) -> int:
         from ._host.doctor import build  # one command's needs alone
 
         return build()
+    if word == "prebuild":
+        from ._host.prebuild import main as prebuild  # one command's needs alone
+
+        return prebuild(rest)
     if word in ("enable", "disable"):
         from ._host.enable import main as enable  # one command's needs alone
 

@@ -1,13 +1,21 @@
 #!/usr/bin/env bash
 # Builds the source archive and the wheel, installs the wheel into an empty environment, and lets that compute:
 #
-#     bash tests/wheel.sh [FOLDER]         # FOLDER receives the two files (default: build/wheel)
+#     bash tests/wheel.sh [FOLDER]             # FOLDER receives the files (default: build/wheel)
+#     bash tests/wheel.sh --kernels [FOLDER]   # also a wheel for this Python and kind of machine, with the CPU kernels compiled
 #
 # PYTHON names another Python 3.11 or 3.12. Nothing of the checkout is importable there. The first import compiles the CPU kernels,
-# unless the cache has them (5 minutes).
+# unless the cache has them (5 minutes). With --kernels they are compiled for every instruction set of
+# msadapter/_host/instructions.py, or for those that KERNEL_SETS names (each takes some minutes). That wheel is then installed
+# into an empty environment and trains there without a compiler and with an empty cache.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 python="${PYTHON:-python3.11}"
+kernels=""
+if [ "${1:-}" = --kernels ]; then
+  kernels=yes
+  shift
+fi
 output="$(mkdir -p "${1:-$root/build/wheel}" && cd "${1:-$root/build/wheel}" && pwd)"
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
@@ -45,5 +53,24 @@ tail -1 doctor.txt
 "$work/empty/bin/python" -m megatron_ms --help | grep --quiet grpo
 "$work/empty/bin/python" -m patches --help > /dev/null
 "$work/empty/bin/python" -c 'import kernels_ascend, importlib.metadata as m; print("msadapter", m.version("msadapter"))'
+
+if [ -n "$kernels" ]; then
+  read -r -a sets <<< "${KERNEL_SETS:-}"
+  "$work/empty/bin/python" -m msadapter prebuild "$work/source/msadapter/_prebuilt" "${sets[@]}"
+  rm -rf "$work/source/build" # of the first wheel
+  "$work/tools/bin/python" -m build --wheel --outdir "$work/kernels" "$work/source" > "$work/build.log" || { tail -30 "$work/build.log"; exit 1; }
+  mkdir "$work/bin" "$work/cache" # a PATH without a compiler
+  began="$(date +%s)"
+  "$python" -m venv "$work/compiled"
+  "$work/compiled/bin/pip" install --quiet --disable-pip-version-check "$(ls "$work"/kernels/*.whl)"
+  sed -i 's:/empty/lib:/compiled/lib:' smoke.py
+  run=(env PATH="$work/bin" CXX=no-compiler MSADAPTER_CACHE="$work/cache" "$work/compiled/bin/python" -m msadapter)
+  "${run[@]}" smoke.py
+  echo "with kernels, from an empty environment to the trained model: $(($(date +%s) - began)) s"
+  "${run[@]}" doctor > doctor.txt || { cat doctor.txt; exit 1; }
+  grep 'CPU kernels' doctor.txt
+  [ -z "$(ls -A "$work/cache")" ] || { echo "something was compiled: $(ls "$work/cache")"; exit 1; }
+  cp "$work"/kernels/*.whl "$output/"
+fi
 cp "$work"/dist/* "$output/"
 ls -l "$output"

@@ -233,7 +233,10 @@ def build_kernels(logs: Path, progress: Progress) -> bool:
     """Builds the CPU kernels. The package caches them by the hash of their sources, and so does the stamp here."""
     sources = [
         path
-        for path in (ROOT / "msadapter" / "csrc", ROOT / "msadapter" / "_host" / "native.py")
+        for path in (
+            ROOT / "msadapter" / "csrc",
+            *(ROOT / "msadapter" / "_host" / f"{name}.py" for name in ("native", "instructions")),
+        )
         if path.exists()
     ]
     key = digest(*sources, json.dumps(pinned(())), sys.version)

@@ -1,7 +1,7 @@
 """What the command line decides before the C++ layer is loaded.
 
-`python -m msadapter doctor`, `build`, `enable` and `disable` run without that layer and without MindSpore, which may be absent
-or damaged. The simulated NPU has to be in place before MindSpore is loaded.
+`python -m msadapter doctor`, `build`, `prebuild`, `enable` and `disable` run without that layer, which may not be built. MindSpore
+may be absent or damaged for them, apart from the two builds. The simulated NPU has to be in place before MindSpore is loaded.
 """
 
 from __future__ import annotations
@@ -13,18 +13,22 @@ SIMULATED_NPU = "--simulated-npu"
 
 
 def run_without_kernels() -> None:
-    """Run one of these four commands and end the process with its exit code; do nothing for other command lines.
+    """Run one of these five commands and end the process with its exit code; do nothing for other command lines.
 
     `python -m msadapter` imports the package before its `__main__`, and that import loads the C++ layer. During the import,
     sys.argv is ["-m", words...].
     """
     word = sys.argv[1] if len(sys.argv) > 1 else ""
-    if word not in ("doctor", "build", "enable", "disable") or not _is_our_command():
+    if word not in ("doctor", "build", "prebuild", "enable", "disable") or not _is_our_command():
         return
     if word in ("enable", "disable"):
         from . import enable  # for this command line only
 
         sys.exit(enable.main(word, sys.argv[2:]))
+    if word == "prebuild":
+        from . import prebuild  # for this command line only
+
+        sys.exit(prebuild.main(sys.argv[2:]))
     from . import doctor  # for this command line only
 
     sys.exit(doctor.main(sys.argv[2:]) if word == "doctor" else doctor.build())

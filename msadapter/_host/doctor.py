@@ -138,9 +138,13 @@ def _compiler() -> Iterator[Check]:
 
 def _kernels() -> Iterator[Check]:
     try:
-        path = _native().library_path()
+        packaged = _native().packaged_library()
+        path = packaged or _native().library_path()
     except RuntimeError as error:
         yield Check("CPU kernels", "unknown", True, str(error))
+        return
+    if packaged:
+        yield from _packaged_kernels(path)
         return
     cache, mend = _native().cache, "python -m msadapter build builds them again (the next import does so too)"
     if reason := cache.why_untrusted(path):
@@ -158,6 +162,19 @@ def _kernels() -> Iterator[Check]:
         operators = _native().operators_path(path)
         if operators.exists() and (reason := cache.why_damaged(operators, thorough=True)):
             yield Check("MindSpore kernels", reason, True, mend)
+
+
+def _packaged_kernels(path: Path) -> Iterator[Check]:
+    """The libraries that the package brings. That of the kernels has been compared with its hash already."""
+    packaged = _native().packaged
+    size = path.stat().st_size / 1e6
+    yield Check(
+        "CPU kernels", f"whole, the package's for {packaged.instruction_set(path)}, {path} ({size:.1f} MB)"
+    )
+    try:
+        packaged.operators()
+    except RuntimeError as error:
+        yield Check("MindSpore kernels", "damaged", True, str(error))
 
 
 def _cache() -> Iterator[Check]:
@@ -196,7 +213,11 @@ def _simulated_npu() -> Iterator[Check]:
     name = "MSADAPTER_SIMULATED_NPU"
     asked = os.environ.get(name, "")
     simulator = _sibling("simulator")
-    folder = simulator.home()
+    try:
+        folder = simulator.home()
+    except RuntimeError as error:  # its place depends on the compiler
+        yield Check("simulated NPU", f"cannot be built: {error}", asked == "1")
+        return
     reason = simulator.why_not_ready(folder)
     state = reason or f"it is built, {folder}"
     if asked == "1":
@@ -295,6 +316,8 @@ def _sibling(name: str) -> ModuleType:
 
 def _is_built() -> bool:
     try:
+        if _native().packaged_library():
+            return True
         path, cache = _native().library_path(), _native().cache
         return path.exists() and not cache.why_untrusted(path) and not cache.why_damaged(path)
     except RuntimeError:

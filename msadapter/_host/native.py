@@ -3,7 +3,8 @@
 The sources in ``csrc/`` are compiled once for this machine. The result is cached under a key made of the
 sources, the compiler, the processor and the MindSpore release. ``MSADAPTER_CACHE`` sets the folder of the
 cache, and ``MSADAPTER_CACHE_LIMIT`` its largest size in GB (cache_limit.py). ``MSADAPTER_SANITIZE`` builds
-with the compiler's sanitizers, as ``tests/sanitize.sh`` does.
+with the compiler's sanitizers, as ``tests/sanitize.sh`` does. A wheel with kernels brings them compiled
+(packaged.py); then nothing is built.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import importlib.metadata
 import importlib.util
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -27,7 +27,7 @@ import zlib
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 
-from . import cache, cache_limit
+from . import cache, cache_limit, instructions, packaged
 from .cache import BuildError
 from .troubleshooting import see
 
@@ -67,35 +67,9 @@ def compiler() -> str:
     return path
 
 
-def _processor() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return "unknown"
-    flags = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.M)  # the name on x86-64, and on aarch64
-    return " ".join(sorted(flags.group(1).split())) if flags else "unknown"
-
-
-#: The levels of x86-64 for which kernels can be compiled, and the flags of /proc/cpuinfo of a processor that can run them.
-_LEVELS = {
-    "x86-64-v3": {"avx2", "fma", "bmi2", "f16c", "movbe"},
-    "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
-}
-
-
 def _instructions() -> str:
-    """Return the instruction set for which kernels are compiled: GCC's word for it, from ``MSADAPTER_CPU``.
-
-    Raises:
-        BuildError: this processor cannot run it.
-    """
-    chosen = os.environ.get("MSADAPTER_CPU") or "native"
-    if missing := _LEVELS.get(chosen, set()) - set(_processor().split()):
-        raise BuildError(
-            f"MSADAPTER_CPU={chosen}: this processor lacks {', '.join(sorted(missing))}. Leave the variable out to compile for "
-            "the processor of this machine"
-        )
-    return chosen
+    """Return the instruction set for which kernels are compiled here."""
+    return instructions.requested() or instructions.NATIVE
 
 
 def _source_files() -> list[Path]:
@@ -107,19 +81,26 @@ def _key() -> str:
     version = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=True).stdout
     for part in (
         version,
-        _processor(),
+        instructions.processor(),
         _instructions(),
         MINDSPORE_VERSION,
         sysconfig.get_config_var("SOABI") or "",
         " ".join(_sanitizer_flags()),
-        Path(__file__).read_text(),
+        source_hash(),
     ):
         h.update(part.encode())
-    h.update(" ".join(sorted(fused_names())).encode())
+    return h.hexdigest()[:20]
+
+
+def source_hash() -> str:
+    """Return the hash of what the libraries are compiled from, and of the options of the compiler."""
+    h = hashlib.sha256()
+    for text in (Path(__file__).read_text(), Path(instructions.__file__).read_text(), *sorted(fused_names())):
+        h.update(text.encode())
     for path in _source_files():
         h.update(str(path.relative_to(SOURCES)).encode())
         h.update(path.read_bytes())
-    return h.hexdigest()[:20]
+    return h.hexdigest()
 
 
 def cache_root() -> Path:
@@ -152,14 +133,12 @@ def _sanitizer_flags() -> list[str]:
     return [*found, "-O1", "-g1", "-fno-omit-frame-pointer"]
 
 
-def _kernel_flags() -> list[str]:
-    # GCC uses half of an AVX-512 register unless it is told otherwise. Processors without AVX-512 ignore the option.
-    width = ["-mprefer-vector-width=512"] if platform.machine() in ("x86_64", "AMD64") else []
+def kernel_flags(instruction_set: str | None = None) -> list[str]:
+    """Return the compiler's options for the kernels of an instruction set; by default, of the one that is chosen here."""
     return [
         "-std=c++17",
         "-O3",
-        f"-march={_instructions()}",
-        *width,
+        *instructions.flags(instruction_set or _instructions()),
         "-fno-math-errno",
         "-fno-trapping-math",
         "-fPIC",
@@ -285,9 +264,9 @@ class _Compilation:
     The kernels include no header of Python, so environments with different Pythons share their object files.
     """
 
-    def __init__(self, root: Path, objects: Path, verbose: bool):
-        self.root, self.objects, self.verbose = root, objects, verbose
-        self.machine = f"{compiler()} {_processor()} {MINDSPORE_VERSION}".encode()
+    def __init__(self, root: Path, objects: Path, verbose: bool, instruction_set: str | None = None):
+        self.root, self.objects, self.verbose, self.instruction_set = root, objects, verbose, instruction_set
+        self.machine = f"{compiler()} {instructions.processor()} {MINDSPORE_VERSION}".encode()
         self.base = self.machine + f" {sys.version_info}".encode()
 
     def _cached(
@@ -341,7 +320,7 @@ class _Compilation:
 
     def kernel(self, path: Path) -> Path:
         content = b"".join(_with_headers(path, {}).values())
-        return self._cached(path.stem, ".o", path, _kernel_flags(), content, python=False)
+        return self._cached(path.stem, ".o", path, kernel_flags(self.instruction_set), content, python=False)
 
     def device(self, path: Path, stub: Path, content: bytes, level: str) -> Path:
         own = (
@@ -432,16 +411,12 @@ def _locked(target: Path, make, verbose: bool, thorough: bool = False) -> Path:
 
 def _link(target: Path, make, root: Path, verbose: bool) -> None:
     """Build ``target``. It appears complete, with its hash beside it."""
-    names = ["core", "common", "ms_backend", "pynative", "pyboost", "pynative_utils"]
-    names += ["runtime_utils", "backend_common", "ops"]
-    lib = root / "lib"
     part = target.parent / f"{target.stem}.{os.getpid()}.part"
     with tempfile.TemporaryDirectory(prefix=cache_limit.WORK, dir=cache_root()) as tmp:
         files, options = make(_Compilation(root, cache_root() / "objects", verbose), Path(tmp))
-        command = [compiler(), "-shared", *_sanitizer_flags(), "-o", str(part), *map(str, files), f"-L{lib}"]
-        command += [*(f"-lmindspore_{n}" for n in names), "-ldl", "-lpthread", *options]
         try:
-            _compile([*command, f"-Wl,--disable-new-dtags,-rpath,{lib}:$ORIGIN"], target, verbose)
+            rpath = f"-Wl,--disable-new-dtags,-rpath,{root / 'lib'}:$ORIGIN"
+            link_library(part, files, [*options, rpath], root, verbose, target)
             part.chmod(0o755)
             sha256 = cache.file_sha256(part)
             cache.record_of(target).unlink(missing_ok=True)
@@ -451,12 +426,41 @@ def _link(target: Path, make, root: Path, verbose: bool) -> None:
             part.unlink(missing_ok=True)
 
 
+def link_library(
+    path: Path, files: list[Path], options: list[str], root: Path, verbose: bool, target: Path
+) -> None:
+    """Link object files and MindSpore's libraries, and write the library to `path`. A message calls it `target`."""
+    names = ["core", "common", "ms_backend", "pynative", "pyboost", "pynative_utils"]
+    names += ["runtime_utils", "backend_common", "ops"]
+    command = [
+        compiler(),
+        "-shared",
+        *_sanitizer_flags(),
+        "-o",
+        str(path),
+        *map(str, files),
+        f"-L{root / 'lib'}",
+    ]
+    command += [*(f"-lmindspore_{n}" for n in names), "-ldl", "-lpthread", *options]
+    _compile(command, target, verbose)
+
+
+def packaged_library() -> Path | None:
+    """Return the library that the package brings compiled, if it has one for this machine. BuildError if it is damaged."""
+    return packaged.library(MINDSPORE_VERSION, source_hash)
+
+
 def build(verbose: bool = False, thorough: bool = False) -> Path:
-    """Build the library if necessary and return its path. BuildError (a RuntimeError) if that fails.
+    """Return the path of the library: the package's, or one that is built if necessary.
 
     thorough: compare the hash of a library that is there, even if nothing has touched the file.
+
+    Raises:
+        BuildError: it cannot be built, or the package's library is damaged. This is a RuntimeError.
     """
     _mindspore_root()
+    if found := packaged_library():
+        return found
     target = library_path()
     if verbose and not target.exists():
         print("building the CPU kernels (once for this machine; about two minutes on two cores)", flush=True)
@@ -464,8 +468,13 @@ def build(verbose: bool = False, thorough: bool = False) -> Path:
 
 
 def build_operators(library: Path | None = None, verbose: bool = False) -> Path:
-    """Build the library that calls MindSpore's operators and replaces their CPU kernels. Returns its path."""
+    """Return the path of the library that calls MindSpore's operators and replaces their CPU kernels.
+
+    It belongs to `library`, and is built if necessary.
+    """
     library = library or build(verbose)
+    if packaged.owns(library):
+        return packaged.operators()
     target = operators_path(library)
     if verbose and not target.exists():
         print(
@@ -487,9 +496,11 @@ def load_operators() -> None:
 
 
 def _built_and_held() -> Path:
-    """The library, built if necessary, in a folder that stays as long as this process lives."""
+    """The library, the package's or one that is built if necessary, in a folder that stays as long as this process lives."""
     while True:
         path = build(verbose=bool(sys.stderr and sys.stderr.isatty()))
+        if packaged.owns(path):
+            return path
         with contextlib.suppress(FileNotFoundError):  # another build has removed it since
             cache_limit.hold(path.parent, path)
             return path
@@ -514,7 +525,15 @@ def load():
     loader = importlib.machinery.ExtensionFileLoader("msadapter._C", str(path))
     spec = importlib.util.spec_from_file_location("msadapter._C", path, loader=loader)
     assert spec is not None  # a loader was given
-    module = importlib.util.module_from_spec(spec)
+    try:
+        module = importlib.util.module_from_spec(spec)
+    except ImportError as error:
+        if packaged.owns(path):
+            raise BuildError(
+                f"the package's library {path} cannot be loaded on this machine: {error}. Set MSADAPTER_CPU=native to compile "
+                "the kernels here"
+            ) from error
+        raise
     loader.exec_module(module)
     sys.modules["msadapter._C"] = module
     return module

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
-from . import cache, cache_limit, native
+from . import cache, cache_limit, instructions, native
 from .cache import BuildError
 from .troubleshooting import see
 
@@ -91,7 +91,7 @@ def _headers_of(path: Path, seen: dict[Path, bytes]) -> dict[Path, bytes]:
 
 
 def _base() -> bytes:
-    return f"{native.compiler()} {native._processor()} {' '.join(_flags())}".encode()
+    return f"{native.compiler()} {instructions.processor()} {' '.join(_flags())}".encode()
 
 
 def home() -> Path:

@@ -13,6 +13,7 @@ ENTRIES = frozenset(
         "another-secret",
         "another-torch",
         "compiler",
+        "damaged-kernels",
         "device-ordinal",
         "full-disk",
         "mindspore-version",

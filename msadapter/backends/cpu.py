@@ -2,7 +2,7 @@
 
 import os
 
-_LIMITS = {"x86-64-v3": "AVX2", "x86-64-v4": "AVX512"}  # what MSADAPTER_CPU can choose
+_LIMITS = {"x86-64": "DEFAULT", "x86-64-v3": "AVX2", "x86-64-v4": "AVX512"}  # what MSADAPTER_CPU can choose
 
 
 def get_cpu_capability() -> str:

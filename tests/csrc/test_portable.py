@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from msadapter._host import native
+from msadapter._host import instructions
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (ROOT / "msadapter" / "csrc", ROOT / "kernels_ascend" / "simulator")
@@ -69,8 +69,8 @@ def test_the_check_sees_unguarded_names(text, lines):
 
 def test_the_features_of_an_aarch64_processor_are_part_of_the_key(monkeypatch):
     """Linux lists them under another word than on x86-64. Without them, processors would share kernels."""
-    monkeypatch.setattr(native.Path, "read_text", lambda self: "processor\t: 0\nFeatures\t: fp asimd\n")
-    assert native._processor() == "asimd fp"
+    monkeypatch.setattr(instructions.Path, "read_text", lambda self: "processor\t: 0\nFeatures\t: fp asimd\n")
+    assert instructions.processor() == "asimd fp"
 
 
 @pytest.mark.slow
