@@ -2,7 +2,7 @@
 
 import os
 
-_LIMITS = {"x86-64": "DEFAULT", "x86-64-v3": "AVX2", "x86-64-v4": "AVX512"}  # what MSADAPTER_CPU can choose
+from .._host import instructions
 
 
 def get_cpu_capability() -> str:
@@ -10,8 +10,6 @@ def get_cpu_capability() -> str:
 
     They are the widest of this processor, or those that MSADAPTER_CPU chooses, as ATEN_CPU_CAPABILITY does in PyTorch.
     """
-    if limit := _LIMITS.get(os.environ.get("MSADAPTER_CPU", "")):
-        return limit
-    with open("/proc/cpuinfo") as stream:
-        flags = next((line.split() for line in stream if line.startswith("flags")), [])
-    return "AVX512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "DEFAULT"
+    chosen = instructions.known().get(os.environ.get(instructions.VARIABLE, ""))
+    features = chosen.needs if chosen else instructions.processor().split()
+    return "AVX512" if "avx512f" in features else "AVX2" if "avx2" in features else "DEFAULT"
