@@ -149,25 +149,22 @@ MSA_KERNEL(Take) {  // input, index
   if (x.numel == 0 && c.in(1).numel != 0) throw IndexError("take(): tried to take from an empty tensor");
   const Tensor index = c.contiguous(c.in(1));
   Tensor o = c.out(0, x.dtype, index.shape());
-  // The positions of a run are checked first, so that the compiler vectorises both loops.
-  constexpr int64_t kTaken = 1024;
-  const uint64_t size = x.numel;
+  const bool dense = x.contiguous();
   const int64_t *from = index.ptr<int64_t>();
   MSA_SWITCH_BYTES(x.dtype, ({
                      const T *in = x.ptr<T>();
                      T *out = o.ptr<T>();
+                     // The positions of a run are checked first, so that the compiler vectorises both loops.
                      parallel_for(index.numel, 32768, [&](int64_t begin, int64_t end) {
-                       for (int64_t at = begin; at < end; at += kTaken) {
-                         const int64_t stop = std::min(at + kTaken, end);
-                         uint64_t largest = 0;  // a negative position is larger than any size
-                         for (int64_t i = at; i < stop; ++i) largest = std::max<uint64_t>(largest, from[i]);
-                         if (largest < size && x.contiguous()) {
+                       for (int64_t at = begin; at < end; at += kCheckedRun) {
+                         const int64_t stop = std::min(at + kCheckedRun, end);
+                         if (dense && largest_position(from + at, stop - at) < static_cast<uint64_t>(x.numel)) {
                            for (int64_t i = at; i < stop; ++i) out[i] = in[from[i]];
-                         } else {
-                           for (int64_t i = at; i < stop; ++i) {
-                             const int64_t k = wrapped_flat(from[i], x.numel);
-                             out[i] = in[x.contiguous() ? k : element_offset(x, k)];
-                           }
+                           continue;
+                         }
+                         for (int64_t i = at; i < stop; ++i) {
+                           const int64_t k = wrapped_flat(from[i], x.numel);
+                           out[i] = in[dense ? k : element_offset(x, k)];
                          }
                        }
                      });

@@ -9,6 +9,15 @@
 
 namespace msa {
 
+constexpr int64_t kCheckedRun = 1024;  // positions that stay in the L1 cache between their check and their use
+
+// The largest of n positions. A negative one counts as larger than any size, so that one comparison finds both.
+inline uint64_t largest_position(const int64_t *index, int64_t n) {
+  uint64_t largest = 0;
+  for (int64_t i = 0; i < n; ++i) largest = std::max(largest, static_cast<uint64_t>(index[i]));
+  return largest;
+}
+
 struct Axes {
   int n = 0;
   int64_t numel = 1;

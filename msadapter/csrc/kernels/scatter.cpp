@@ -31,15 +31,12 @@ Tensor positions_of(Call &c, const Tensor &index) {
   return index.dtype == DType::I64 ? index : c.cast(index, DType::I64);
 }
 
-constexpr int64_t kGatherRun = 1024;  // positions that stay in the L1 cache between the check and the copy
-
 // o[i] = x[index[i]] for a run of neighbours of the result and of the index. The positions are checked first, so that
 // the compiler vectorises both loops.
 template <class T>
 void gather_run(T *__restrict o, const T *x, const int64_t *index, int64_t n, int64_t dim, int64_t size) {
-  uint64_t largest = 0;  // a negative position is larger than any size
-  for (int64_t i = 0; i < n; ++i) largest = std::max(largest, static_cast<uint64_t>(index[i]));
-  for (int64_t i = 0; largest >= static_cast<uint64_t>(size) && i < n; ++i)
+  const bool inside = largest_position(index, n) < static_cast<uint64_t>(size);
+  for (int64_t i = 0; !inside && i < n; ++i)
     if (static_cast<uint64_t>(index[i]) >= static_cast<uint64_t>(size)) out_of_bounds(index[i], dim, size);
   for (int64_t i = 0; i < n; ++i) o[i] = x[index[i]];
 }
@@ -49,9 +46,9 @@ void gather_loop(const Tensor &o, const Tensor &x, const Tensor &index, int64_t 
   const int64_t size = x.sizes[dim], step = x.strides[dim] * static_cast<int64_t>(sizeof(T));
   Loop<3>(index.shape(), {o, index, along(x, index, dim)}).run([&](char **p, const int64_t *s, int64_t n) {
     if (s[0] == sizeof(T) && s[1] == sizeof(int64_t) && s[2] == 0 && step == sizeof(T)) {
-      for (int64_t at = 0; at < n; at += kGatherRun)
+      for (int64_t at = 0; at < n; at += kCheckedRun)
         gather_run(reinterpret_cast<T *>(p[0]) + at, reinterpret_cast<const T *>(p[2]),
-                   reinterpret_cast<const int64_t *>(p[1]) + at, std::min(kGatherRun, n - at), dim, size);
+                   reinterpret_cast<const int64_t *>(p[1]) + at, std::min(kCheckedRun, n - at), dim, size);
       return;
     }
     for (int64_t i = 0; i < n; ++i) {

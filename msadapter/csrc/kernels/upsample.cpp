@@ -149,29 +149,23 @@ void gather_nearest(const Resize &r, const T *x, T *y) {
     }
   });
 }
-// Calls add(gradients, sums) for each plane: it adds the gradients of the outputs to the sums of the pixels.
-template <class T, class F>
-void sum_planes(const Resize &r, const T *g, T *dx, F add) {
+// Adds each gradient to the pixel that gather_nearest() copies, in the order of the outputs.
+template <class T>
+void scatter_nearest(const Resize &r, const T *g, T *dx) {
   using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  const int64_t *at = r.taps[2].index.data();
   parallel_for(r.planes, std::max<int64_t>(1, 8192 / r.positions()), [&](int64_t begin, int64_t end) {
     std::vector<C> sums(r.pixels());
     for (int64_t p = begin; p < end; ++p) {
       std::fill(sums.begin(), sums.end(), C(0));
-      add(g + p * r.positions(), sums.data());
+      const T *from = g + p * r.positions();
+      for (int64_t a = 0; a < r.out[0]; ++a)
+        for (int64_t b = 0; b < r.out[1]; ++b, from += r.out[2]) {
+          C *line = sums.data() + (r.taps[0].index[a] * r.in[1] + r.taps[1].index[b]) * r.in[2];
+          for (int64_t o = 0; o < r.out[2]; ++o) line[at[o]] += convert<C>(from[o]);
+        }
       for (int64_t i = 0; i < r.pixels(); ++i) dx[p * r.pixels() + i] = convert<T>(sums[i]);
     }
-  });
-}
-// Adds each gradient to the pixel that gather_nearest() copies, in the order of the outputs.
-template <class T>
-void scatter_nearest(const Resize &r, const T *g, T *dx) {
-  const int64_t *at = r.taps[2].index.data();
-  sum_planes(r, g, dx, [&](const T *from, auto *sums) {
-    for (int64_t a = 0; a < r.out[0]; ++a)
-      for (int64_t b = 0; b < r.out[1]; ++b, from += r.out[2]) {
-        auto *line = sums + (r.taps[0].index[a] * r.in[1] + r.taps[1].index[b]) * r.in[2];
-        for (int64_t o = 0; o < r.out[2]; ++o) line[at[o]] += convert<std::decay_t<decltype(*sums)>>(from[o]);
-      }
   });
 }
 
