@@ -42,26 +42,27 @@ def _weights(n: int, end: float, inner: float, ndim: int, dim: int, dtype):
     return t.reshape(t.cat(parts, 0), shape)
 
 
-def _r2c_grad(g, self, dim, normalization, onesided):
+def _r2c_grad(g, self, dim, normalization, onesided, forward):
     if not onesided:
-        return t.real(t._fft_c2c(g, dim, normalization, False))
+        return t.real(t._fft_c2c(g, dim, normalization, not forward))
     # the real part of the transform of g, with zeros for the frequencies that were left out
     last = dim[-1]
     n = self.shape[last]
-    return t._fft_c2r(g * _weights(n, 1.0, 0.5, g.ndim, last, self.dtype), dim, normalization, n)
+    weighted = g * _weights(n, 1.0, 0.5, g.ndim, last, self.dtype)
+    return t._fft_c2r(weighted, dim, normalization, n, forward=not forward)
 
 
 op(
-    "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
+    "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided, *, bool forward=True) -> Tensor",
     ms="FftR2c",
     forms="f",
     grad={"self": _r2c_grad},
 )
 
 
-def _c2r_grad(g, self, dim, normalization, last_dim_size):
+def _c2r_grad(g, self, dim, normalization, last_dim_size, forward):
     last = dim[-1]
-    half = t._fft_r2c(g, dim, normalization, True)
+    half = t._fft_r2c(g, dim, normalization, True, forward=not forward)
     half = t.mul_(half, _weights(last_dim_size, 1.0, 2.0, half.ndim, last, g.dtype))
     extra = self.shape[last] - half.shape[last]
     if extra > 0:
@@ -72,7 +73,7 @@ def _c2r_grad(g, self, dim, normalization, last_dim_size):
 
 
 op(
-    "_fft_c2r(Tensor self, int[] dim, int normalization, int last_dim_size) -> Tensor",
+    "_fft_c2r(Tensor self, int[] dim, int normalization, int last_dim_size, *, bool forward=False) -> Tensor",
     ms="FftC2r",
     forms="f",
     grad={"self": _c2r_grad},
@@ -177,8 +178,7 @@ def _r2c(x, n, dim, norm, forward, *, onesided, name="fft"):
         _check_points(n)
         x = _resized(x, [d], [n])
     _check_points(x.shape[d])
-    result = t._fft_r2c(x, [d], _norm(norm, forward), onesided)
-    return result if forward else t._conj_physical_(result)
+    return t._fft_r2c(x, [d], _norm(norm, forward), onesided, forward=forward)
 
 
 def _c2r(x, n, dim, norm, forward):
@@ -187,7 +187,7 @@ def _c2r(x, n, dim, norm, forward):
     n = 2 * (x.shape[d] - 1) if n is None else n
     _check_points(n)
     x = _resized(x, [d], [n // 2 + 1])
-    return t._fft_c2r(t.conj(x) if forward else x, [d], _norm(norm, forward), n)
+    return t._fft_c2r(x, [d], _norm(norm, forward), n, forward=forward)
 
 
 _1D = {
@@ -248,8 +248,8 @@ def _fftn(x, s, dim, norm, forward):
         return t.clone(_complex(x))
     if x.is_complex():
         return t._fft_c2c(_resized(x, dims, sizes), dims, _norm(norm, forward), forward)
-    result = t._fft_r2c(_resized(_real(x, "fftn"), dims, sizes), dims, _norm(norm, forward), False)
-    return result if forward else t._conj_physical_(result)
+    x = _resized(_real(x, "fftn"), dims, sizes)
+    return t._fft_r2c(x, dims, _norm(norm, forward), False, forward=forward)
 
 
 def _rfftn(x, s, dim, norm, forward, name):
@@ -284,7 +284,7 @@ def _ihfftn(x, s, dim, norm, name):
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
     x = _resized(x, dims, sizes)
-    half = t.conj(t._fft_r2c(x, dims[-1:], _norm(norm, False), True))
+    half = t._fft_r2c(x, dims[-1:], _norm(norm, False), True, forward=False)
     return t._fft_c2c(half, dims[:-1], _norm(norm, False), False) if len(dims) > 1 else half
 
 
@@ -292,7 +292,7 @@ def _hfftn(x, s, dim, norm, name):
     x, dims, n = _half_spectrum(x, s, dim, name)
     if len(dims) > 1:
         x = t._fft_c2c(x, dims[:-1], _norm(norm, True), True)
-    return t._fft_c2r(t.conj(x), dims[-1:], _norm(norm, True), n)
+    return t._fft_c2r(x, dims[-1:], _norm(norm, True), n, forward=True)
 
 
 _ND = {

@@ -35,7 +35,7 @@ def test_the_library_runs_in_as_many_threads_as_are_set(transform, monkeypatch):
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
-            for side in (200, 600):  # the threads are not worth while for the small one
+            for side in (300, 600):  # the threads are not worth while for the small one
                 transform(
                     torch.ones(side, side, dtype=torch.complex64 if transform is torch.fft.irfft else None)
                 )
@@ -77,13 +77,40 @@ def test_transforms_of_several_threads_at_once():
 @pytest.mark.parametrize("norm", [None, "ortho", "forward"])
 def test_all_frequencies_of_real_values(dim, norm):
     x = torch.randn(4, 7, 6, dtype=torch.float64)
-    for view in (x, x.permute(2, 0, 1), x[::2, 1:], x[:1].expand(5, 7, 6)):
+    for view in (
+        x,
+        x.permute(2, 0, 1),
+        x[::2, 1:],
+        x[:1].expand(5, 7, 6),
+        x[:2, :1],
+        x[:1, :2, :3],
+        x[1:3, 2:5, :1],
+    ):
         before = view.clone()
         for name in ("fftn", "ifftn"):
             result = getattr(torch.fft, name)(view, dim=dim, norm=norm).numpy()
             expected = getattr(np.fft, name)(view.numpy(), axes=dim, norm=norm)
             np.testing.assert_allclose(result, expected, rtol=1e-11, atol=1e-11)
         assert torch.equal(view, before)
+
+
+@pytest.mark.parametrize("name", ["hfft", "hfft2", "ihfft", "ihfft2"])
+@pytest.mark.parametrize("norm", [None, "ortho", "forward"])
+@pytest.mark.parametrize("size", [1, 2, 7, 8])
+def test_transforms_of_hermitian_signals(name, norm, size):
+    """Their definition: those of half a spectrum, with the other sign of the exponent."""
+    other = {None: "forward", "ortho": "ortho", "forward": "backward"}[norm]
+    if name.startswith("ih"):
+        x = torch.randn(3, size, dtype=torch.float64)
+        expected = {"ihfft": np.fft.rfft, "ihfft2": np.fft.rfft2}[name](x.numpy(), norm=other).conj()
+        result = getattr(torch.fft, name)(x, norm=norm)
+    else:
+        x = torch.randn(3, size // 2 + 1, dtype=torch.complex128)
+        inverse = {"hfft": np.fft.irfft, "hfft2": np.fft.irfft2}[name]
+        sizes = {"n": size} if name == "hfft" else {"s": (3, size)}
+        expected = inverse(x.numpy().conj(), norm=other, **sizes)
+        result = getattr(torch.fft, name)(x, norm=norm, **sizes)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(3, 8), (4, 7), (2, 1), (1, 2), (5, 4)])
@@ -98,6 +125,11 @@ def test_gradients_of_half_spectra(shape, norm):
         (lambda v: torch.fft.ihfft(v, norm=norm), x),
         (lambda v: torch.fft.irfft2(v, s=shape, norm=norm), half),
         (lambda v: torch.fft.irfft(v, n=shape[-1] + 1, norm=norm), half),
+        (lambda v: torch.fft.hfft(v, n=shape[-1], norm=norm), half),
+        (lambda v: torch.fft.hfft2(v, s=shape, norm=norm), half),
+        (lambda v: torch.fft.ihfft2(v, norm=norm), x),
+        (lambda v: torch.fft.ifft(v, norm=norm), x),
+        (lambda v: torch.fft.fft2(v, norm=norm), x),
     ):
         assert torch.autograd.gradcheck(function, (value,))
         assert torch.autograd.gradgradcheck(function, (value,))
