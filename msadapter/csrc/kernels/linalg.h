@@ -56,6 +56,18 @@ inline T conjugate(T v) {
 // Returns the address of a routine for an element type. The types 0 to 3 are float, double, c64 and c128 (s, d, c and z
 // in LAPACK's names).
 void *lapack_address(Routine r, int type);
+// While one exists, LAPACK's routines run in one thread if they are called from this thread. Its routines for least
+// squares take longer with two threads, up to about 2^19 elements.
+class OneLapackThread {
+ public:
+  explicit OneLapackThread(bool on);
+  ~OneLapackThread();
+  OneLapackThread(const OneLapackThread &) = delete;
+  OneLapackThread &operator=(const OneLapackThread &) = delete;
+
+ private:
+  bool before_;
+};
 template <class T>
 constexpr int lapack_type() {
   return (is_complex_v<T> ? 2 : 0) + (std::is_same_v<real_t<T>, double> ? 1 : 0);

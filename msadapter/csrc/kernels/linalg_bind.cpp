@@ -11,12 +11,17 @@ void *addresses[kRoutines][4];
 std::atomic<bool> bound{false};
 void (*set_blas_threads)(int) = nullptr;  // of OpenBLAS, which has threads of its own; null for other libraries
 std::atomic<int> blas_threads{0};         // the number that it was given last
+thread_local bool one_thread = false;
 
 }  // namespace
 
+OneLapackThread::OneLapackThread(bool on) : before_(one_thread) { one_thread = one_thread || on; }
+OneLapackThread::~OneLapackThread() { one_thread = before_; }
+
 void *lapack_address(Routine r, int type) {
   check(bound.load(), "LAPACK is not bound: call LapackBind first");
-  if (const int n = num_threads(); set_blas_threads && blas_threads.exchange(n) != n) set_blas_threads(n);
+  if (const int n = one_thread ? 1 : num_threads(); set_blas_threads && blas_threads.exchange(n) != n)
+    set_blas_threads(n);
   return addresses[static_cast<int>(r)][type];
 }
 

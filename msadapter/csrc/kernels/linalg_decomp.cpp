@@ -379,6 +379,7 @@ MSA_KERNEL(LinalgLstsq) {  // A, B (columns), rcond, driver -> solution, rank, s
     fill_zero(rank);
     return;
   }
+  const OneLapackThread one(m * n < int64_t{1} << 19);
   MSA_SWITCH_LAPACK(a.dtype, "linalg_lstsq_cpu", ({
                       std::vector<real_t<T>> spare(small + 1);
                       for (int64_t i = 0; i < count; ++i) {
