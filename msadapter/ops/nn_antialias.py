@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._values.layout import FORMATS
-from ._declare import composite, t
+from ._declare import composite, op, t
 from .view import make_tensor
 
 
@@ -20,6 +20,7 @@ def _cubic(x, a=-0.5):
     return np.where(x < 1, near, np.where(x < 2, far, 0))
 
 
+_PARTS = 4  # into which a batch is divided
 _FILTERS = {"bilinear": (_triangle, 1.0), "bicubic": (_cubic, 2.0)}  # with the radius that each covers
 
 
@@ -51,12 +52,38 @@ def _multiplied_bytes(x, weights: np.ndarray, dim: int):
     return (product + (1 << precision >> 1) >> precision).clamp(0, 255).to(x.dtype)
 
 
-def _multiplied(x, weights: np.ndarray, dim: int):
-    return _along(x, make_tensor(weights, dtype=x.dtype, device=x.device), dim)
-
-
 def _along(x, matrix, dim: int):
     return t.matmul(matrix, x) if dim == 2 else t.matmul(x, matrix.t())
+
+
+def _resampled_grad(g, steps):
+    return t._resampled(g, tuple((weights.T, dim) for weights, dim in reversed(steps)))
+
+
+@op("_resampled(Tensor input, any steps) -> Tensor", forms="f", grad={"input": _resampled_grad})
+def _resampled(input, steps):
+    """Multiply dims of (N, C, H, W) by matrices: for each (weights, dim) of ``steps``, by weights of (size, n)."""
+    matrices = [(make_tensor(weights, dtype=input.dtype, device=input.device), dim) for weights, dim in steps]
+
+    def product(x):
+        for matrix, dim in matrices:
+            x = _along(x, matrix, dim)
+        return x
+
+    by = 0 if input.shape[0] > 1 else 1
+    count = input.shape[by]
+    if len(steps) < 2 or count < 2:
+        return product(input)
+    # Between the steps stands a tensor that may be as large as the input. Parts keep it small.
+    shape = list(input.shape)
+    for weights, dim in steps:
+        shape[dim] = weights.shape[0]
+    result = t.empty(shape, dtype=input.dtype, device=input.device)
+    length = -(-count // _PARTS)
+    for first in range(0, count, length):
+        n = min(length, count - first)
+        t.narrow(result, by, first, n).copy_(product(t.narrow(input, by, first, n)))
+    return result
 
 
 @composite(
@@ -74,12 +101,18 @@ def upsample_antialias(input, mode, output_size, align_corners, scales):
             f"Input and output sizes should be greater than 0, but got input (H: {input.shape[2]}, W: {input.shape[3]}) "
             f"output (H: {output_size[0]}, W: {output_size[1]})"
         )
-    multiplied = _multiplied_bytes if bytes_only else _multiplied
+    # PyTorch leaves an axis of the right size alone, whatever the scale.
+    steps = tuple(
+        (_weights(n, size, mode, align_corners, scales[dim - 2]), dim)
+        for dim in (3, 2)
+        if (n := input.shape[dim]) != (size := output_size[dim - 2])
+    )
     out = input
-    for dim in (3, 2):
-        n, size = input.shape[dim], output_size[dim - 2]
-        if n != size:  # PyTorch leaves an axis of the right size alone, whatever the scale
-            out = multiplied(out, _weights(n, size, mode, align_corners, scales[dim - 2]), dim)
+    if bytes_only:
+        for weights, dim in steps:
+            out = _multiplied_bytes(out, weights, dim)
+    elif steps:
+        out = t._resampled(input, steps)
     kept = input.is_contiguous(memory_format=FORMATS["channels_last"]) and not input.is_contiguous()
     result = out.contiguous(memory_format=FORMATS["channels_last" if kept else "contiguous_format"])
     return t.clone(input) if result is input else result

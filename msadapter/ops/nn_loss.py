@@ -271,7 +271,10 @@ def _scaled_loss_grad(slope, weight, reduction):
 
 
 def _bce_grad(g, input, target, weight, reduction):
-    return _scaled_loss_grad(g * (input - target) / ((1 - input) * input).clamp_min(1e-12), weight, reduction)
+    variance = (1 - input).mul_(input).clamp_min_(1e-12)
+    slope = (input - target).mul_(g).div_(variance)
+    del variance  # two tensors are kept at a time
+    return _scaled_loss_grad(slope, weight, reduction)
 
 
 def _bce_target_grad(g, input, weight, reduction):

@@ -210,12 +210,20 @@ void weight_grad(const Problem &p, DType d, DType element, const T *result, cons
     }
 }
 
+// Into how many equal parts a batch of n, whose operands have `bytes`, is divided. Each still has work for all threads.
+int64_t parts_of_batch(int64_t n, int64_t bytes) {
+  constexpr int64_t kLarge = 4 << 20;
+  for (int64_t parts = bytes < kLarge ? 1 : 4; parts > 1; parts /= 2)
+    if (n % parts == 0 && n / parts >= num_threads()) return parts;
+  return 1;
+}
+
 // Computes the image, the weight or the result of a convolution with oneDNN, from the two others. Returns false if
 // oneDNN is missing or does not support the case, or if preparing it would take longer than the convolution. The
-// computed tensor is of type float32. The others are read in their 16-bit type if the processor has instructions for
-// it, and as float32 otherwise.
+// operands are read in their 16-bit type if the processor has instructions for it, and as float32 otherwise. The
+// computed tensor is of type float32, or of the type in which the others are read. The bias is added to the result.
 bool with_onednn(Call &c, const Problem &p, onednn::Part part, const Tensor &image, const Tensor &weight,
-                 const Tensor &result) {
+                 const Tensor &result, const Tensor &bias = Tensor()) {
   constexpr int64_t kLeastWork = 1 << 18;  // products of two numbers
   const Tensor *operands[] = {&image, &weight, &result};
   const int written = static_cast<int>(part);
@@ -225,7 +233,9 @@ bool with_onednn(Call &c, const Problem &p, onednn::Part part, const Tensor &ima
   if (p.w.identity() && p.groups == 1 && given == DType::F32) return false;
   if (image.numel == 0 || weight.numel == 0 || result.numel < kLeastWork / std::max<int64_t>(1, p.depth()))
     return false;
-  onednn::Convolution shape{p.spatial, p.n, p.image_channels, p.result_channels, p.groups, {}, {}, {}, {}, {}, {}, 0};
+  const int64_t parts = part == onednn::Part::kWeight ? 1 : parts_of_batch(p.n, image.numel * 4 + result.numel * 4);
+  onednn::Convolution shape{
+      p.spatial, p.n / parts, p.image_channels, p.result_channels, p.groups, {}, {}, {}, {}, {}, {}, 0, 0, 0};
   for (int d = 0; d < 3; ++d) {
     shape.in[d] = p.w.in[d];
     shape.out[d] = p.w.out[d];
@@ -236,9 +246,29 @@ bool with_onednn(Call &c, const Problem &p, onednn::Part part, const Tensor &ima
   }
   const DType type = given != DType::F32 && onednn::preferred(given) ? given : DType::F32;
   shape.type = static_cast<int64_t>(type);
-  void *data[3];
-  for (int i = 0; i < 3; ++i) data[i] = i == written ? operands[i]->data : c.cast(*operands[i], type).data;
-  return onednn::convolve(shape, part, data, [&](int64_t bytes) { return c.scratch(bytes); });
+  shape.written = static_cast<int64_t>(operands[written]->dtype);
+  if (shape.written != static_cast<int64_t>(DType::F32) && shape.written != shape.type) return false;
+  shape.biased = bias.data != nullptr;
+  void *data[4] = {nullptr, nullptr, nullptr, bias.data};
+  int64_t step[4] = {};
+  for (int i = 0; i < 3; ++i) {
+    const Tensor t = i == written ? *operands[i] : c.cast(*operands[i], type);
+    data[i] = t.data;
+    if (i != static_cast<int>(onednn::Part::kWeight)) step[i] = t.numel * item_size(t.dtype) / parts;
+  }
+  // oneDNN may copy operands to another layout. The parts of the batch share the memory of the copies.
+  std::vector<std::pair<int64_t, void *>> copies;
+  for (int64_t k = 0; k < parts; ++k) {
+    size_t next = 0;
+    auto scratch = [&](int64_t bytes) {
+      if (next == copies.size() || copies[next].first < bytes)
+        copies.insert(copies.begin() + next, {bytes, c.scratch(bytes)});
+      return copies[next++].second;
+    };
+    if (!onednn::convolve(shape, part, data, scratch)) return false;
+    for (int i = 0; i < 3; ++i) data[i] = static_cast<char *>(data[i]) + step[i];
+  }
+  return true;
 }
 
 Tensor zeros_if_empty(const Tensor &t, int64_t samples) {
@@ -250,7 +280,10 @@ Tensor zeros_if_empty(const Tensor &t, int64_t samples) {
 struct Target {
   Tensor out, work;
   Target(Call &c, int index, DType dtype, DType compute, const Dims &shape, bool last = false)
-      : out(out_laid(c, index, dtype, shape, last)) {
+      : Target(c, out_laid(c, index, dtype, shape, last), compute) {}
+  Target(Call &c, const Tensor &result, DType compute) : out(result) {
+    const DType dtype = out.dtype;
+    const Dims shape = out.shape();
     work = dtype == compute && out.contiguous()
                ? out
                : contiguous_tensor(c.scratch(std::max<int64_t>(out.numel, 1) * item_size(compute)), compute, shape);
@@ -277,10 +310,19 @@ MSA_KERNEL(Convolution) {  // input, weight, bias?, stride, padding, dilation, t
   const Problem p = problem(c, x, w, 3);
   const bool transposed = c.flag(6);
   const DType d = compute_dtype(x.dtype);
-  const Target t(c, 0, x.dtype, d, image_shape(p, !transposed));
+  const Tensor o = out_laid(c, 0, x.dtype, image_shape(p, !transposed), false);
   const Tensor bias = c.has(2) ? c.cast(c.in(2), d) : Tensor();
-  if (!with_onednn(c, p, transposed ? onednn::Part::kImage : onednn::Part::kResult, transposed ? t.work : x, w,
-                   transposed ? x : t.work)) {
+  check(!c.has(2) || bias.numel == o.size(1), "Given weight of size ", w.shape(),
+        ", expected bias to be 1-dimensional with ", o.size(1), " elements, but got bias of size ", bias.shape(),
+        " instead");
+  auto convolve = [&](const Tensor &to, const Tensor &add) {
+    return transposed ? with_onednn(c, p, onednn::Part::kImage, to, w, x)
+                      : with_onednn(c, p, onednn::Part::kResult, x, w, to, add);
+  };
+  const bool adds_later = transposed && c.has(2);  // oneDNN has no bias there
+  if (o.contiguous() && !adds_later && convolve(o, c.has(2) ? c.contiguous(bias) : bias)) return;
+  const Target t(c, o, d);
+  if (!convolve(t.work, Tensor())) {
     const Tensor cx = c.cast(x, d), cw = c.cast(w, d);
     MSA_SWITCH_CONV(d, ({
                       if (transposed)
@@ -293,9 +335,6 @@ MSA_KERNEL(Convolution) {  // input, weight, bias?, stride, padding, dilation, t
                     if (c.has(2)) {
                       const int64_t channels = t.work.size(1);
                       const int64_t plane = channels == 0 || p.n == 0 ? 0 : t.work.numel / (channels * p.n);
-                      check(bias.numel == channels, "Given weight of size ", w.shape(),
-                            ", expected bias to be 1-dimensional with ", channels, " elements, but got bias of size ",
-                            bias.shape(), " instead");
                       const T *add = bias.ptr<T>();
                       T *sum = t.work.ptr<T>();
                       const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, plane));

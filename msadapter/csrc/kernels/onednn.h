@@ -24,13 +24,15 @@ bool matmul(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, float a
 struct Convolution {
   int64_t spatial, n, image_channels, result_channels, groups;
   int64_t in[3], out[3], kernel[3], stride[3], pad[3], dilation[3];
-  int64_t type;  // the element type (DType) of the operands that are read; what is computed is of type float32
+  int64_t type;     // the element type (DType) of the operands that are read
+  int64_t written;  // the element type of what is computed: float32, or the same one
+  int64_t biased;   // whether a bias, of type float32, is added to the result
 };
 enum class Part { kImage, kWeight, kResult };  // what is computed from the two others
 // Whether oneDNN can be asked for convolutions.
 bool convolves();
-// `data` are image, weight and result, contiguous. `scratch` gives memory that stays until the kernel returns. Returns
-// false if oneDNN declined.
+// `data` are image, weight, result and the bias if there is one, contiguous. `scratch` gives memory that stays until
+// the kernel returns. Returns false if oneDNN declined.
 bool convolve(const Convolution &shape, Part part, void *const *data, const std::function<void *(int64_t)> &scratch);
 
 }  // namespace msa::onednn

@@ -14,7 +14,7 @@ struct Key {
 // in the order of their dims, `inner` those of the primitive, which are copied from or to the plain ones.
 struct Primitive {
   Library &l;
-  Handle primitive = nullptr, plain_desc[3] = {}, plain[3] = {}, inner[3] = {}, copy[3] = {};
+  Handle primitive = nullptr, plain_desc[3] = {}, plain[3] = {}, inner[3] = {}, copy[3] = {}, bias = nullptr;
   size_t bytes[3] = {};
   explicit Primitive(Library &lib) : l(lib) {}
   Primitive(const Primitive &) = delete;
@@ -26,6 +26,7 @@ struct Primitive {
       if (copy[i]) l.primitive_destroy(copy[i]);
       if (plain_desc[i]) l.memory_desc_destroy(plain_desc[i]);
     }
+    if (bias) l.memory_destroy(bias);
     if (primitive) l.primitive_destroy(primitive);
   }
 };
@@ -67,18 +68,23 @@ bool build(Primitive &p, const Convolution &c, Part part) {
     right[d] = (c.out[s] - 1) * c.stride[s] + (c.kernel[s] - 1) * c.dilation[s] + 1 - c.in[s] - c.pad[s];
     if (right[d] + stride[d] <= 0) return false;
   }
-  Handle any[3] = {}, forward = nullptr, pd = nullptr;
+  Handle any[3] = {}, bias = nullptr, forward = nullptr, pd = nullptr;
   bool ok = true;
   const int written = static_cast<int>(part);
   for (int i = 0; i < 3; ++i) {
-    const int type = onednn_type(i == written ? DType::F32 : static_cast<DType>(c.type));
+    const int type = onednn_type(static_cast<DType>(i == written ? c.written : c.type));
     operands[i].finish();
     ok = ok && l.memory_desc_create_with_strides(&p.plain_desc[i], operands[i].n, operands[i].size, type,
                                                  operands[i].stride) == 0;
     ok = ok && l.memory_desc_create_with_tag(&any[i], operands[i].n, operands[i].size, type, kAnyTag) == 0;
   }
+  if (c.biased) {
+    const int64_t one = 1;
+    ok = ok && l.memory_desc_create_with_strides(&bias, 1, &c.result_channels, onednn_type(DType::F32), &one) == 0 &&
+         l.memory_create(&p.bias, bias, l.engine, nullptr) == 0;
+  }
   ok = ok && l.convolution_forward_primitive_desc_create(&forward, l.engine, kForwardTraining, kDirect, any[0], any[1],
-                                                         nullptr, any[2], stride, dilation, left, right, nullptr) == 0;
+                                                         bias, any[2], stride, dilation, left, right, nullptr) == 0;
   int query[3] = {kQuerySrc, kQueryWeights, kQueryDst};
   if (part == Part::kImage) {
     ok = ok && l.convolution_backward_data_primitive_desc_create(&pd, l.engine, kDirect, any[0], any[1], any[2], stride,
@@ -108,7 +114,7 @@ bool build(Primitive &p, const Convolution &c, Part part) {
   }
   if (pd) l.primitive_desc_destroy(pd);
   if (forward) l.primitive_desc_destroy(forward);
-  for (Handle d : any)
+  for (Handle d : {any[0], any[1], any[2], bias})
     if (d) l.memory_desc_destroy(d);
   return ok;
 }
@@ -138,7 +144,7 @@ bool convolve(const Convolution &shape, Part part, void *const *data, const std:
   });
   if (!p) return false;
   const int written = static_cast<int>(part);
-  ExecArg args[3];
+  ExecArg args[4];
   const int names[3] = {part == Part::kImage ? kDiffSrc : kSrc, part == Part::kWeight ? kDiffWeights : kWeights,
                         part == Part::kResult ? kDst : kDiffDst};
   for (int i = 0; i < 3; ++i) {
@@ -150,7 +156,11 @@ bool convolve(const Convolution &shape, Part part, void *const *data, const std:
     const ExecArg copied[] = {{kSrc, p->plain[i]}, {kDst, p->inner[i]}};
     if (i != written && l.primitive_execute(p->copy[i], s, 2, copied) != 0) return false;
   }
-  if (l.primitive_execute(p->primitive, s, 3, args) != 0) return false;
+  if (p->bias) {
+    l.memory_set_data_handle(p->bias, data[3]);
+    args[3] = {kBias, p->bias};
+  }
+  if (l.primitive_execute(p->primitive, s, p->bias ? 4 : 3, args) != 0) return false;
   if (!p->inner[written]) return true;
   const ExecArg copied[] = {{kSrc, p->inner[written]}, {kDst, p->plain[written]}};
   return l.primitive_execute(p->copy[written], s, 2, copied) == 0;

@@ -15,7 +15,7 @@ struct ExecArg {
   Handle memory;
 };
 // The numbers of oneDNN's enumerations.
-constexpr int kCpu = 1, kDimsMax = 12, kSrc = 1, kDst = 17, kWeights = 33, kDiffSrc = 129, kDiffDst = 145,
+constexpr int kCpu = 1, kDimsMax = 12, kSrc = 1, kDst = 17, kWeights = 33, kBias = 41, kDiffSrc = 129, kDiffDst = 145,
               kDiffWeights = 161, kEltwiseLinear = 0x26, kUndef = 0, kAnyTag = 1, kForwardTraining = 64, kDirect = 1;
 constexpr int kQuerySrc = 129, kQueryDiffSrc = 130, kQueryWeights = 131, kQueryDiffWeights = 132, kQueryDst = 133,
               kQueryDiffDst = 134;
