@@ -44,6 +44,18 @@ def test_the_size_of_a_norm_has_two_names(kind):
             norm(**given)
 
 
+@pytest.mark.parametrize("kind", ["LayerNorm", "RMSNorm"])
+def test_the_dtype_of_a_norm_has_two_names(kind):
+    """Newer releases of TransformerEngine call it dtype."""
+    norm = getattr(te, kind)
+    for given in ({"dtype": torch.bfloat16}, {"params_dtype": torch.bfloat16}):
+        made = norm(8, device="cpu", **given)
+        assert {one.dtype for one in made.parameters()} == {torch.bfloat16}
+        assert made(torch.ones(2, 8, dtype=torch.bfloat16)).dtype == torch.bfloat16
+    with pytest.raises(ValueError, match=f"{kind}: give dtype or params_dtype, and not both"):
+        norm(8, dtype=torch.bfloat16, params_dtype=torch.float32)
+
+
 @pytest.mark.parametrize("normalization", ["LayerNorm", "RMSNorm"])
 @pytest.mark.parametrize("centered", [False, True])
 def test_norm_and_linear_in_one(normalization, centered):
@@ -211,6 +223,22 @@ def test_a_chain_is_the_layers_that_it_is_made_of(normalization, centered):
     x = torch.randn(5, 2, 8)
     assert len(chain) == 3 and isinstance(chain[0], te.ops.FusibleOperation)
     torch.testing.assert_close(chain(x), one(x), rtol=0, atol=0)
+
+
+def test_a_chain_has_further_results():
+    """Megatron's TEFusedResidualRMSNorm makes the input of a norm a result beside the normalized one."""
+    norm = te.ops.RMSNorm(8, device="cpu")
+    chain = te.ops.Sequential(
+        te.ops.MakeExtraOutput(), norm, te.ops.MakeExtraOutput(in_place=True), te.ops.SiLU()
+    )
+    x = torch.randn(3, 8, requires_grad=True)
+    out, first, second = chain(x)
+    plain = F.rms_norm(x, (8,), norm.weight, 1e-5)
+    for got, expected in ((first, x), (second, plain), (out, F.silu(plain))):
+        torch.testing.assert_close(got, expected, rtol=0, atol=0)
+    (got,) = torch.autograd.grad(out.sum() + 2 * first.sum() + 3 * second.sum(), x)
+    (expected,) = torch.autograd.grad((F.silu(plain) + 2 * x + 3 * plain).sum(), x)
+    torch.testing.assert_close(got, expected)
 
 
 def test_the_first_values_of_a_chain(monkeypatch):

@@ -241,9 +241,30 @@ class SwiGLU(SiLU):
     gated = True
 
 
+class MakeExtraOutput(FusibleOperation):
+    """Passes a tensor on, and makes it a further result of the chain. Its two gradients are added.
+
+    in_place: whether TransformerEngine may add them in place. They are added out of place here, with the same result.
+    """
+
+    def __init__(self, *, in_place=False):
+        super().__init__()
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """(x for the next operation, x as a further result)."""
+        return x, x
+
+
 class Sequential(nn.Sequential):
     """Operations, or other modules, one after another."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The last one's result."""
-        return super().forward(x)
+    def forward(self, x: Tensor) -> Tensor | tuple[Tensor, ...]:
+        """The last one's result, or with MakeExtraOutput in the chain a tuple of it and the further results."""
+        further = []
+        for part in self:
+            if isinstance(part, MakeExtraOutput):
+                x, own = part(x)
+                further.append(own)
+            else:
+                x = part(x)
+        return (x, *further) if further else x

@@ -21,7 +21,7 @@ def normalized(kind: str, x, weight, bias, eps: float, zero_centered: bool):
 
 
 class _Norm(Layer):
-    """The size is normalized_shape, or hidden_size, which is its older name."""
+    """The size is normalized_shape, or hidden_size, its older name. dtype is that of the weight; params_dtype is its older name."""
 
     kind = ""
 
@@ -35,19 +35,25 @@ class _Norm(Layer):
         device="cuda",
         *,
         hidden_size=None,
+        dtype=None,
     ):
         super().__init__()
         if (normalized_shape is None) == (hidden_size is None):
             raise ValueError(
                 f"transformer_engine.pytorch.{type(self).__name__}: give normalized_shape or hidden_size, and not both"
             )
+        if dtype is not None and params_dtype is not None:
+            raise ValueError(
+                f"transformer_engine.pytorch.{type(self).__name__}: give dtype or params_dtype, and not both"
+            )
+        dtype = params_dtype if dtype is None else dtype
         size = hidden_size if normalized_shape is None else normalized_shape
         self.eps, self.zero_centered_gamma = eps, zero_centered_gamma
         self.sequence_parallel = sequence_parallel
         shape = (size,) if isinstance(size, int) else tuple(size)
-        self._new_parameter("weight", shape, params_dtype, device, _fill(0.0 if zero_centered_gamma else 1.0))
+        self._new_parameter("weight", shape, dtype, device, _fill(0.0 if zero_centered_gamma else 1.0))
         if self.kind == "LayerNorm":
-            self._new_parameter("bias", shape, params_dtype, device, _fill(0.0))
+            self._new_parameter("bias", shape, dtype, device, _fill(0.0))
         for parameter in self.parameters():
             parameter.sequence_parallel = sequence_parallel
 
