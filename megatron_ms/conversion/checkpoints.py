@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Our keys of the section `model` -> names in config.json, which must agree.
 _GEOMETRY = {
     "num_layers": ("num_hidden_layers", "n_layer"),
-    "hidden_size": ("hidden_size", "n_embd"),
+    "hidden_size": ("hidden_size", "n_embd", "n_embed"),
     "num_attention_heads": ("num_attention_heads", "n_head"),
     "num_query_groups": ("num_key_value_heads",),
     "ffn_hidden_size": ("intermediate_size",),
@@ -108,6 +108,7 @@ def check_geometry(settings: Settings, facts: Mapping[str, Any], model: Path) ->
 
 # What Megatron's flags are where nothing gives them. The last is what this project gives.
 _DEFAULTS = {
+    "norm_epsilon": 1e-5,
     "position_embedding_type": "learned_absolute",
     "rotary_base": 10000,
     "rotary_percent": 1.0,

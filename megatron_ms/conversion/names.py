@@ -1,9 +1,9 @@
 """Where the tensors of a family of Hugging Face are in Megatron's model, for families that upstream's converters lack.
 
-GPT-OSS has a converter in Megatron-Bridge alone, which needs CUDA's packages. MindSpeed-LLM's converter of ChatGLM3 needs the code
-of the published folders, and GPT-2 and GPT-3 have none. A table names, for each tensor of Megatron's model, the tensors that are in
-it, the steps that make it of them, and how tensor parallel ranks divide it. Each step has an opposite, so one table serves both
-directions. No value changes. `names_program.py` reads and writes the files.
+GPT-OSS has a converter in Megatron-Bridge alone, which needs CUDA's packages. MindSpeed-LLM's converters of ChatGLM3 and Bloom need
+the code of the published folders, or a flag that upstream does not take, and GPT-2 and GPT-3 have none. A table names, for each
+tensor of Megatron's model, the tensors that are in it, the steps that make it of them, and how tensor parallel ranks divide it.
+Each step has an opposite, so one table serves both directions. No value changes. `names_program.py` reads and writes the files.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Facts = Mapping[str, Any]
 LAYER, EXPERT = "*", "#"
+_THEIR_HEAD = "lm_head."
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,20 @@ class Table:
 
     flags: from config.json and its path, Megatron's flags by name and the values that they must have.
     whole_experts: Megatron's experts have biases, which it has only where tensor parallel ranks do not divide an expert.
+    tied: whether embedding and output layer are one tensor where config.json does not say it.
+    prefix: what stands before the names of all tensors but the output layer's, and is absent in folders that were written from the
+    model without its output layer, as the published ones of Bloom are.
     """
 
     rows: tuple[Row, ...]
     flags: Callable[[Facts, Path], dict[str, Any]] = field(default=lambda facts, place: {})
     whole_experts: bool = False
+    tied: bool = False
+    prefix: str = ""
+
+    def named(self, name: str) -> str:
+        """The name of a tensor of a folder with the prefix."""
+        return name if name.startswith((self.prefix, _THEIR_HEAD)) else self.prefix + name
 
 
 @dataclass(frozen=True)
@@ -70,7 +80,7 @@ class Sizes:
             return int(next((facts[name] for name in names if facts.get(name) is not None), default))
 
         heads = stated("num_attention_heads", "n_head")
-        size = stated("head_dim", default=stated("hidden_size", "n_embd") // heads)
+        size = stated("head_dim", default=stated("hidden_size", "n_embd", "n_embed") // heads)
         groups = stated("num_key_value_heads", default=heads)
         layers = stated("num_hidden_layers", "n_layer")
         return cls(heads, groups, size, layers, stated("num_local_experts"))
@@ -293,6 +303,23 @@ _GPT2 = (
     Row(f"{_OURS}mlp.linear_fc2.weight", (f"{_H}mlp.c_proj.weight",), ("transposed",), 1),
     Row(f"{_OURS}mlp.linear_fc2.bias", (f"{_H}mlp.c_proj.bias",)),
 )
+_BLOOM = (
+    Row(WORDS, ("transformer.word_embeddings.weight",), divided=0),
+    *_both("embedding.word_embeddings.norm", "transformer.word_embeddings_layernorm"),
+    *_both("decoder.final_layernorm", "transformer.ln_f"),
+    Row(HEAD, ("lm_head.weight",), divided=0),
+    *_both(f"{_OURS}input_layernorm", f"{_H}input_layernorm"),
+    *_both(f"{_OURS}pre_mlp_layernorm", f"{_H}post_attention_layernorm"),
+    # Bloom was trained with Megatron, and has queries, keys and values head by head as it has them.
+    Row(f"{_QKV}weight", (f"{_H}self_attention.query_key_value.weight",), divided=0),
+    Row(f"{_QKV}bias", (f"{_H}self_attention.query_key_value.bias",), divided=0),
+    Row(f"{_OURS}self_attention.linear_proj.weight", (f"{_H}self_attention.dense.weight",), divided=1),
+    Row(f"{_OURS}self_attention.linear_proj.bias", (f"{_H}self_attention.dense.bias",)),
+    Row(f"{_OURS}mlp.linear_fc1.weight", (f"{_H}mlp.dense_h_to_4h.weight",), divided=0),
+    Row(f"{_OURS}mlp.linear_fc1.bias", (f"{_H}mlp.dense_h_to_4h.bias",), divided=0),
+    Row(f"{_OURS}mlp.linear_fc2.weight", (f"{_H}mlp.dense_4h_to_h.weight",), divided=1),
+    Row(f"{_OURS}mlp.linear_fc2.bias", (f"{_H}mlp.dense_4h_to_h.bias",)),
+)
 
 
 def _of_gpt_oss(facts: Facts, place: Path) -> dict[str, Any]:
@@ -366,9 +393,30 @@ def _of_gpt2(facts: Facts, place: Path) -> dict[str, Any]:
     return {"no_bias_gelu_fusion": kind == "gelu", "position_embedding_type": "learned_absolute"}
 
 
+def _of_bloom(facts: Facts, place: Path) -> dict[str, Any]:
+    """Bloom approximates GELU by tanh, has linear biases instead of positions, and a norm after the embeddings.
+
+    Raises:
+        UserError: Megatron has no flag for what config.json says. MindSpeed-LLM's norm after the embeddings has a fixed epsilon.
+    """
+    for name, wanted in {
+        "apply_residual_connection_post_layernorm": False,
+        "layer_norm_epsilon": 1e-5,
+    }.items():
+        if facts.get(name, wanted) != wanted:
+            raise UserError(f"{place}: {name} is {facts[name]}, and MindSpeed-LLM's Bloom has {wanted}")
+    return {
+        "embed_layernorm": True,
+        "position_embedding_type": "alibi",
+        "no_bias_gelu_fusion": False,
+        "norm_epsilon": 1e-5,
+    }
+
+
 # The field model_type of config.json -> its table.
 TABLES: Mapping[str, Table] = {
+    "bloom": Table(_BLOOM, _of_bloom, tied=True, prefix="transformer."),
     "gpt_oss": Table(_GPT_OSS, _of_gpt_oss, whole_experts=True),
     "glm": Table(_GLM, _of_glm),
-    "gpt2": Table(_GPT2, _of_gpt2),
+    "gpt2": Table(_GPT2, _of_gpt2, tied=True),
 }

@@ -31,7 +31,7 @@ class Layout:
     def __init__(self, given: argparse.Namespace, facts: names.Facts) -> None:
         self.tensor, self.pipeline, self.expert = given.tensor, given.pipeline, given.expert
         self.table, self.sizes = names.TABLES[given.kind], names.Sizes.of(facts)
-        self.tied = bool(facts.get("tie_word_embeddings", given.kind == "gpt2"))
+        self.tied = bool(facts.get("tie_word_embeddings", self.table.tied))
         self.stages = names.stages(self.sizes.layers, self.pipeline, given.chunk)
 
     def experts(self, rank: int) -> range:
@@ -59,13 +59,14 @@ class Layout:
 class Source:
     """The tensors of a folder of Hugging Face, read when they are asked for."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, table: names.Table) -> None:
         from safetensors import safe_open
 
-        self.open: dict[str, Any] = {}
+        self.open: dict[str, tuple[Any, str]] = {}
         for file in weights.files(folder):
             stream = safe_open(file, framework="pt")
-            self.open |= dict.fromkeys(stream.keys(), stream)
+            stored = list(stream.keys())  # it has no iterator
+            self.open |= {table.named(name): (stream, name) for name in stored}
         self.used: set[str] = set()
         self.folder = folder
 
@@ -78,9 +79,10 @@ class Source:
         if name not in self.open:
             raise SystemExit(f"{self.folder} has no tensor {name}")
         self.used.add(name)
+        stream, stored = self.open[name]
         if expert is None:
-            return self.open[name].get_tensor(name)
-        return self.open[name].get_slice(name)[expert : expert + 1][0]
+            return stream.get_tensor(stored)
+        return stream.get_slice(stored)[expert : expert + 1][0]
 
 
 def to_megatron(given: argparse.Namespace) -> None:
@@ -92,7 +94,7 @@ def to_megatron(given: argparse.Namespace) -> None:
     import torch
 
     layout = Layout(given, facts_of(given.load))
-    source = Source(given.load)
+    source = Source(given.load, layout.table)
     for stage in range(layout.pipeline):
         for expert in range(layout.expert):
             states: list[dict[str, Any]] = [{} for _ in range(layout.tensor)]

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
     from ..training.settings import Settings
 
-_TENSORS = ("model.embed_tokens.weight", "transformer.wte.weight", "lm_head.weight")
+_TENSORS = (
+    "model.embed_tokens.weight", "transformer.wte.weight", "transformer.word_embeddings.weight", "word_embeddings.weight",
+    "lm_head.weight",
+)  # fmt: skip
 
 
 def size(settings: Settings, vocabulary: int) -> int:

@@ -137,6 +137,9 @@ def _check(job: _Job, form: str) -> None:
         raise job.document.error("run.trees", f"{job.trees.programs} reads and writes the format torch alone")
     if job.wanted.run.task == "lora":
         raise job.document.error("run.task", "matrices of LoRA stay in the layout of their training")
+    if job.wanted.flag("embed_layernorm"):
+        message = "Megatron's distributed checkpoints leave out the norm of model.embed_layernorm: convert to huggingface and back"
+        raise job.document.error("convert.to", message)
     if layout["no_save_optim"]:
         raise job.document.error(
             "convert.source", f"{folder} has no state of an optimizer: convert to huggingface and back"

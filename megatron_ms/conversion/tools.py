@@ -72,6 +72,7 @@ TOOLS: Mapping[str, tuple[Tool, ...]] = {
     "qwen3": (Tool(_NEWER, "qwen3"),),
     "qwen3_moe": (Tool(_NEWER, "qwen3-moe"),),
     "deepseek_v3": (Tool(_NEWER, "deepseek3"),),
+    "bloom": (Tool(_OWN, "bloom"),),
     "gpt_oss": (Tool(_OWN, "gpt_oss"),),
     "glm": (Tool(_OWN, "glm"),),
     "gpt2": (Tool(_OWN, "gpt2"),),

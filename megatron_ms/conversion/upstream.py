@@ -43,11 +43,8 @@ if TYPE_CHECKING:
     from .section import Convert
 
 _OUTPUT = "lm_head.weight"
-_TIED = {
-    "gemma": True,
-    "gemma2": True,
-    "gpt2": True,
-}  # transformers' defaults, where config.json says nothing
+# Kinds of upstream's converters whose embeddings are tied where config.json says nothing.
+_TIED = ("gemma", "gemma2")
 _MERGE = "merge the matrices, with convert.to=huggingface"
 _DTYPES = {"F32": "fp32", "BF16": "bf16", "F16": "fp16"}
 
@@ -79,7 +76,7 @@ class Job:
         if parallel.expert_tensor not in (None, parallel.tensor):
             message = f"is {parallel.expert_tensor}, but a conversion of this family divides experts as all else: leave it out"
             raise self.document.error("parallel.expert_tensor", message)
-        if parallel.tensor > 1 and names.TABLES[self.tool.name].whole_experts:
+        if parallel.tensor > 1 and self.table.whole_experts:
             message = f"is {parallel.tensor}, but Megatron does not divide experts with biases"
             raise self.document.error(
                 "parallel.tensor", f"{message}: use parallel.expert and parallel.pipeline"
@@ -93,6 +90,11 @@ class Job:
     @property
     def layout(self) -> str:
         return checkpoints.layout(self.settings)
+
+    @property
+    def table(self) -> names.Table:
+        """The table of our own converter."""
+        return names.TABLES[self.tool.name]
 
     def to_megatron(self, source: Path, dtype: str, result: Path) -> None:
         """Runs the converter from a folder of Hugging Face."""
@@ -169,7 +171,9 @@ class Job:
 
     def untie(self, result: Path) -> None:
         """Removes the output layer of a model whose embeddings are tied. The older converter writes one, with any values."""
-        tied = self.facts.get("tie_word_embeddings", _TIED.get(str(self.facts["model_type"]), False))
+        kind = str(self.facts["model_type"])
+        usually = names.TABLES[kind].tied if kind in names.TABLES else kind in _TIED
+        tied = self.facts.get("tie_word_embeddings", usually)
         if tied and _OUTPUT in weights.tensors(result):
             weights.remove(result, _OUTPUT)
 
@@ -228,7 +232,7 @@ class Job:
             )
             raise self.document.error("convert.to", message + _MERGE)
         if self.tool.own:
-            message = "the layers of this family hold other things in Hugging Face than in Megatron: "
+            message = "the converter of this family makes no adapter of peft: "
             raise self.document.error("convert.to", message + _MERGE)
 
     def logits(self, checkpoint: Path) -> Any:
@@ -319,6 +323,9 @@ def to_megatron(document: Document, keys: Convert, source: Path, work: Path) -> 
     job.to_megatron(source, dtype, result)
     job.to_huggingface(result, dtype, back)
     said = "bit for bit" if len(before) == len(stored) else "bit for bit, without frequencies"
+    if job.tool.own and any(job.table.named(name) != name for name in before):
+        before = {job.table.named(name): tensor for name, tensor in before.items()}
+        said += f", names with {job.table.prefix} in front"
     if job.form is not None and job.form.unit_head:
         written = weights.tensors(work / f"{result.name}-source")
         if before.get(forms.HEAD) != written[forms.HEAD]:

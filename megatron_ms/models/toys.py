@@ -102,7 +102,27 @@ _OF_GPT_OSS = {"rope_type": "yarn", "rope_theta": 150000.0, "factor": 32.0, "bet
                "truncate": False, "original_max_position_embeddings": 4096}  # fmt: skip
 _HALF = {"rope_type": "default", "rope_theta": 1e6, "partial_rotary_factor": 0.5}
 TOYS = {
-    "Bloom": Toy("bloom-7b", "BloomConfig", {"n_layer": 2, "n_head": 8}),
+    # An MLP of four times the hidden size, which Bloom always has. A number of heads that is no power of two, as 176B has it.
+    "Bloom": Toy(
+        "bloom-7b",
+        "BloomConfig",
+        {
+            "hidden_size": 96,
+            "n_layer": 4,
+            "n_head": 12,
+            "num_hidden_layers": 4,
+            "num_attention_heads": 12,
+            "num_key_value_heads": 12,
+            "intermediate_size": 384,
+        },
+        {
+            "hidden_size": 96,
+            "num_attention_heads": 12,
+            "num_query_groups": 12,
+            "ffn_hidden_size": 384,
+            "norm_epsilon": 1e-5,
+        },
+    ),
     "CodeLlama": Toy("codellama-34b", "LlamaConfig", *_rope(1e6)),
     "DeepSeek-V3": Toy(
         "deepseek-v3",

@@ -166,6 +166,8 @@ def _numbered(name: str, part: str) -> str:
 class _Thing:
     """Stands for an object of any class: what it was made of, and its state. Nothing of its class runs."""
 
+    normed = has("word_embeddings.norm.weight")
+    values.append(("a norm after the embeddings", normed, bool(flags.get("embed_layernorm"))))
     def __init__(self, *given: Any, **named: Any) -> None:
         self.given, self.state = given, named
 

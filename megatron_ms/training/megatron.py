@@ -134,6 +134,7 @@ def check_trees(settings: Settings, trees: Trees) -> None:
     if wanted and (found == UNKNOWN or _numbers(found) < _numbers(wanted)):
         message = f"the model needs Megatron Core {wanted} or newer, but the version of the trees is {found}"
         raise settings.document.error("run.trees", f"{message}: bash auto_convert.sh core --release {wanted}")
+    _check_embedding_norm(settings)
 
 
 def _numbers(version: str) -> list[int]:
@@ -156,6 +157,18 @@ def _check_window(settings: Settings, tuned: bool) -> None:
             "dataset.reset_attention_mask",
             f"{message}, and MindSpeed-LLM takes no such mask with sliding_window",
         )
+
+
+def _check_embedding_norm(settings: Settings) -> None:
+    """Raises UserError where MindSpeed-LLM would train or save the norm after the embeddings wrongly, without a word."""
+    if not settings.flag("embed_layernorm"):
+        return
+    if settings.parallel.sequence:
+        message = "must be false with model.embed_layernorm, whose gradients MindSpeed-LLM does not add up over the ranks"
+        raise settings.document.error("parallel.sequence", message)
+    if settings.save.format == "torch_dist" and settings.save.interval is not None:
+        message = "torch_dist leaves out the norm of model.embed_layernorm: write torch or safetensors"
+        raise settings.document.error("save.format", message)
 
 
 def _check_positions(settings: Settings, tuned: bool) -> None:

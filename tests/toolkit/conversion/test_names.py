@@ -73,6 +73,8 @@ ROWS = [
     ("GPT-3", sizes(tensor=4), 4),
     ("GPT-3", [*sizes(tensor=2, pipeline=2), *CHUNKS], 4),
     ("ChatGLM3", sizes(tensor=2, pipeline=4), 8),
+    ("Bloom", sizes(tensor=4), 4),
+    ("Bloom", [*sizes(pipeline=2), *CHUNKS], 2),
 ]
 
 
@@ -112,6 +114,54 @@ def test_what_a_rank_has(monkeypatch, tmp_path, model) -> None:
     down = whole["model.layers.3.mlp.experts.down_proj"][3].T
     assert torch.equal(state[f"{layer}mlp.experts.local_experts.1.linear_fc2.weight"], down[:, 88:])
     assert f"{layer}mlp.experts.local_experts.2.linear_fc2.weight" not in state
+
+
+@pytest.mark.parametrize("model", ["Bloom"], indirect=True)
+def test_what_a_rank_of_bloom_has(monkeypatch, tmp_path, model) -> None:
+    """The norm after the embeddings is on the first stage, whole on each rank; 12 heads of 3 x 8 rows are divided by heads."""
+    provide_torch()
+    import torch
+    from safetensors.torch import load_file
+
+    whole = load_file(model / "model.safetensors")
+    to_megatron(monkeypatch, model, tmp_path / "there", *sizes(tensor=2, pipeline=2))
+    states = {
+        part.parent.name: torch.load(part, weights_only=False)["model"]
+        for part in (tmp_path / "there/iter_0000001").glob("*/*.pt")
+    }
+    norm = "embedding.word_embeddings.norm.bias"
+    assert sorted(name for name, state in states.items() if norm in state) == [
+        "mp_rank_00_000",
+        "mp_rank_01_000",
+    ]
+    theirs = whole["transformer.word_embeddings_layernorm.bias"]
+    assert torch.equal(states["mp_rank_01_000"][norm], theirs)
+    packed = whole["transformer.h.2.self_attention.query_key_value.weight"]
+    assert torch.equal(
+        states["mp_rank_01_001"]["decoder.layers.0.self_attention.linear_qkv.weight"], packed[144:]
+    )
+    out = whole["transformer.h.2.self_attention.dense.weight"]
+    assert torch.equal(
+        states["mp_rank_01_001"]["decoder.layers.0.self_attention.linear_proj.weight"], out[:, 48:]
+    )
+
+
+@pytest.mark.parametrize("model", ["Bloom"], indirect=True)
+def test_names_without_the_prefix(monkeypatch, tmp_path, model) -> None:
+    """As in the published folders of Bloom. The names that come back have it, and transformers reads both."""
+    provide_torch()
+    from safetensors.torch import load_file, save_file
+
+    before = weights.tensors(model)
+    file = model / "model.safetensors"
+    plain = {name.removeprefix("transformer."): tensor for name, tensor in load_file(file).items()}
+    assert "h.0.mlp.dense_h_to_4h.bias" in plain
+    save_file(plain, file, {"format": "pt"})
+    to_megatron(monkeypatch, model, tmp_path / "there", *sizes(tensor=2))
+    assert (
+        weights.difference(before, to_huggingface(monkeypatch, tmp_path / "there", model, *sizes(tensor=2)))
+        == ""
+    )
 
 
 def test_layers_of_stages() -> None:
@@ -234,6 +284,13 @@ def settings_of(tmp_path: Path, family: str, **model: object):
         ("GPT-3", {"activation_function": "gelu"}, {}, "no_bias_gelu_fusion: is False, but must be true"),
         ("GPT-3", {"activation_function": "relu"}, {}, "activation_function is relu"),
         ("GPT-3", {"scale_attn_by_inverse_layer_idx": True}, {}, "scale_attn_by_inverse_layer_idx is true"),
+        ("Bloom", {}, {}, ""),
+        ("Bloom", {}, {"embed_layernorm": "false"}, "embed_layernorm: is False, but must be true"),
+        ("Bloom", {}, {"no_bias_gelu_fusion": "null"}, "no_bias_gelu_fusion: is True, but must be false"),
+        ("Bloom", {}, {"position_embedding_type": "rope"}, "position_embedding_type: is rope, but must be alibi"),
+        ("Bloom", {}, {"norm_epsilon": 1e-6}, "norm_epsilon: is 1e-06, but must be 1e-05"),
+        ("Bloom", {"layer_norm_epsilon": 1e-6}, {}, "layer_norm_epsilon is 1e-06, and MindSpeed-LLM's Bloom has 1e-05"),
+        ("Bloom", {"apply_residual_connection_post_layernorm": True}, {}, "apply_residual_connection_post_layernorm is True"),
         ("ChatGLM3", {}, {}, ""),
         ("ChatGLM3", {}, {"use_glm_rope": "false"}, "use_glm_rope: is False, but must be true"),
         ("ChatGLM3", {}, {"rotary_percent": 1.0}, "rotary_percent: is 1.0, but must be 0.5"),

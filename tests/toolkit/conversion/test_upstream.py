@@ -6,12 +6,22 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy
 import pytest
 
 from megatron_ms import commands, config
-from megatron_ms.conversion import checkpoints, forward, padding, padding_program, tools, upstream, weights
+from megatron_ms.conversion import (
+    checkpoints,
+    forward,
+    padding,
+    padding_program,
+    resharding,
+    tools,
+    upstream,
+    weights,
+)
 from megatron_ms.errors import UserError
 from megatron_ms.models.foreign import FOREIGN
 from megatron_ms.models.prove_megatron import make_tokenizer
@@ -35,6 +45,7 @@ ROWS = [
     ("InternLM2", ["parallel.pipeline=2", "parallel.num_layer_list='1,3'"]),
     ("ChatGLM3", ["parallel.tensor=2", "parallel.pipeline=2"]),
     ("GPT-3", ["parallel.pipeline=2", "parallel.layers_per_virtual_stage=1"]),
+    ("Bloom", ["parallel.tensor=2", "parallel.pipeline=2"]),
 ]
 PADDED = ["model.vocab_size=253", "model.padded_vocab_size=256", "parallel.tensor=2"]
 
@@ -160,7 +171,7 @@ def test_what_does_not_fit_is_named(place, capsys) -> None:
         ([*toy, "convert.source=strange"], "needs code of its own (auto_map), which is never run"),
         (
             [*toy, "convert.source=other"],
-            "model_type is bert; there are converters for aquila, baichuan, chatglm, deepseek_v3",
+            "model_type is bert; there are converters for aquila, baichuan, bloom, chatglm, deepseek_v3",
         ),
         (
             [*toy, f"run.trees=[{place / 'trees/megatron-lm/megatron'}]"],
@@ -220,6 +231,44 @@ def test_a_window_is_that_of_the_model(place, facts, model, said) -> None:
         return
     with pytest.raises(UserError, match=said):
         checkpoints.check_geometry(settings, facts, place / "model")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["parallel.tensor=2", "parallel.sequence=true"], "parallel.sequence: must be false with model.embed_layernorm"),
+        (["save.interval=1", "save.format=torch_dist"], "save.format: torch_dist leaves out the norm of model.embed_layernorm"),
+        (["save.format=torch_dist"], ""),
+    ],
+)  # fmt: skip
+def test_a_norm_after_the_embeddings_is_not_lost(place, words, said) -> None:
+    """MindSpeed-LLM would train it wrongly with sequence parallelism, and leave it out of a distributed checkpoint."""
+    words = [*TOYS["Qwen2.5"].words(), *words]
+    for more, expected in (([], ""), (["model.embed_layernorm=true"], said)):
+        settings = checkpoints.settings_of(config.load("convert.yaml", [*words, *more]))
+        trees = upstream_trees.find(settings.run.trees)
+        if not expected:
+            megatron.check_trees(settings, trees)
+            continue
+        with pytest.raises(UserError, match=expected):
+            megatron.check_trees(settings, trees)
+
+
+def test_a_norm_after_the_embeddings_is_not_brought_into_another_layout(place) -> None:
+    """The way goes through a distributed checkpoint."""
+    (place / "checkpoint/iter_0000001").mkdir(parents=True)
+    (place / "checkpoint" / LATEST).write_text("1")
+    words = [*TOYS["Qwen2.5"].words(), "model.embed_layernorm=true"]
+    settings = checkpoints.settings_of(config.load("convert.yaml", words))
+    job = SimpleNamespace(
+        document=settings.document,
+        wanted=settings,
+        source=place / "checkpoint",
+        layout={},
+        trees=SimpleNamespace(only_torch=lambda: False),
+    )
+    with pytest.raises(UserError, match="convert.to: Megatron's distributed checkpoints leave out the norm"):
+        resharding._check(job, "torch")
 
 
 def test_a_checkpoint_of_another_layout_is_named(place, capsys) -> None:

@@ -153,6 +153,7 @@ def save(folder: Path, parts: list[dict[str, tuple[int, ...]]], name: str = "mp_
         ([{k: v for k, v in weights().items() if "qkv.bias" not in k}], "a bias of queries, keys and values is False"),
         ([{k: v for k, v in weights().items() if "norm.bias" not in k}], "a bias of norms is False there, and True"),
         ([{k: v for k, v in weights().items() if "position" not in k}], "learned positions is False there, and True"),
+        ([weights(embedding__word_embeddings__norm__weight=(64,))], "a norm after the embeddings is True there, and False"),
         ([weights() | {"decoder.layers.0.mlp.linear_fc1.weight": (512, 64)}], "the width of an MLP is 512 there, and 256"),
         ([weights() | {"decoder.layers.0.self_attention.linear_qkv.weight": (128, 64)}], "keys and values is 128 there"),
     ],
