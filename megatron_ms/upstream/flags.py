@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config.document import unknown
-from ..convert.steps import write_atomically
+from ..convert.steps import digest, write_atomically
 from ..errors import UserError
 from . import read_flags
 from .trees import Trees
@@ -119,7 +119,8 @@ def read(trees: Trees, program: str) -> Flags:
         UserError: the program cannot be started. The message has its last lines.
     """
     script = trees.program(program)
-    place = cache() / f"flags-{Path(program).stem}-{trees.digest()[:32]}.json"
+    key = digest(Path(read_flags.__file__), trees.digest())
+    place = cache() / f"flags-{Path(program).stem}-{key[:32]}.json"
     described = _stored(place)
     if described is None:
         described = _ask(trees, script)
@@ -128,9 +129,17 @@ def read(trees: Trees, program: str) -> Flags:
 
 
 def cache() -> Path:
-    """The folder of this project's caches."""
-    named = os.environ.get("XDG_CACHE_HOME")
-    return (Path(named) if named else Path.home() / ".cache") / "msadapter" / "megatron_ms"
+    """The folder of this project's caches.
+
+    Raises:
+        UserError: neither the folder for caches nor that of the user is known.
+    """
+    named = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if named.startswith("~"):
+        raise UserError(
+            "there is no home folder of this user: set HOME, or XDG_CACHE_HOME to a folder for caches"
+        )
+    return Path(named) / "msadapter" / "megatron_ms"
 
 
 def _stored(place: Path) -> list[dict[str, Any]] | None:

@@ -12,6 +12,7 @@ import json
 import os
 import runpy
 import sys
+from types import FrameType
 from typing import Any, NoReturn
 
 MARK = "upstream's flags: "
@@ -40,12 +41,22 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else str(value)
 
 
+def _registers() -> bool:
+    """True while upstream still registers flags. A feature of MindSpeed-LLM looks at the command line when it registers its own."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_name == "register_args":
+            return True
+        frame = frame.f_back
+    return False
+
+
 def main() -> None:
     program = sys.argv[1]
     parse = argparse.ArgumentParser.parse_known_args
 
     def stop_at_upstream(parser: argparse.ArgumentParser, *args: Any, **options: Any) -> Any:
-        if _WHOLE & set(parser._option_string_actions):
+        if _WHOLE & set(parser._option_string_actions) and not _registers():
             return finish(parser)
         return parse(parser, *args, **options)
 
