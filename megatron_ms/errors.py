@@ -27,6 +27,12 @@ class UserError(Exception):
     """
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says, or the name of its class if it says nothing."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
 def see(entry: str) -> str:
     """The address of an entry of the page in parentheses, for the end of a message. KeyError if there is no such entry."""
     if entry not in ENTRIES:

@@ -6,4 +6,4 @@ raise document.error("dataset.path", "...")     # a UserError that names file, l
 """
 
 from .document import Document, load
-from .section import Section, key
+from .section import Place, Section, key

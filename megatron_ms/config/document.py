@@ -155,7 +155,10 @@ def _read_file(path: Path) -> Layer:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UserError(f"{path}{line}: {error.problem or 'this is not YAML'}") from None
+        place = error.problem_mark
+        tabs = place is not None and "\t" in text.split("\n")[place.line][: place.column + 1]
+        hint = ": YAML is indented with spaces, never with tabs" if tabs else ""
+        raise UserError(f"{path}{line}: {error.problem or 'this is not YAML'}{hint}") from None
     except (yaml.YAMLError, OmegaConfBaseException, OSError) as error:
         raise UserError(f"{path}: {str(error).splitlines()[0]}") from None
     if not isinstance(values, dict):

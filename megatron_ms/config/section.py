@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
 
@@ -17,6 +18,21 @@ class Section(BaseModel):
     def takes_flags(cls) -> bool:
         """True if further keys are allowed, which are then upstream's own flags."""
         return cls.model_config.get("extra") == "allow"
+
+
+def at_home(path: str) -> str:
+    """The path with the folder of the user in place of `~` at its front, as a shell has it.
+
+    Raises:
+        ValueError: there is no such user, or the system does not know the folder.
+    """
+    found = os.path.expanduser(path)
+    if found.startswith("~"):
+        raise ValueError(f"there is no home folder for {path.partition('/')[0]}: write the whole path")
+    return found
+
+
+Place = Annotated[str, AfterValidator(at_home)]  # a path in the configuration
 
 
 def key(

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, field_validator, model_validator
 
-from .section import Section, key
+from .section import Place, Section, at_home, key
 
 Precision = Literal["float32", "bf16", "fp16"]
 
@@ -53,13 +53,18 @@ class Run(Section):
     device: Literal["cpu", "cuda", "npu"] = key(
         "cuda", "what torch.cuda and torch_npu report: MindSpore's device as cuda or npu, or the CPU alone"
     )
-    folder: str = key("runs", "each run gets the folder FOLDER/NAME/TIME")
+    folder: Place = key("runs", "each run gets the folder FOLDER/NAME/TIME")
     id: str | None = key(
         None,
         "the folder is FOLDER/NAME/ID, in which a second start goes on; several machines need it, on a disk that they share",
         pattern=r"^\w[\w.-]*$",
         megatron_only=True,
     )
+
+    @field_validator("trees")
+    @classmethod
+    def _at_home(cls, given: str | list[str]) -> str | list[str]:
+        return at_home(given) if isinstance(given, str) else [at_home(one) for one in given]
 
     @model_validator(mode="after")
     def _several_machines(self) -> Run:
@@ -97,7 +102,7 @@ class Dataset(WithFlags):
     mock: bool = key(
         False, "random tokens instead of data (Megatron-LM)", flag="mock-data", megatron_only=True
     )
-    tokenizer: str | None = key(None, "folder of a Hugging Face tokenizer, or a SentencePiece .model file")
+    tokenizer: Place | None = key(None, "folder of a Hugging Face tokenizer, or a SentencePiece .model file")
     tokenizer_type: str | None = key(
         None,
         "upstream's name of the kind, when it is not clear from `tokenizer`",
@@ -110,7 +115,7 @@ class Dataset(WithFlags):
         None, "template of instruction data, such as qwen or llama3", flag="prompt-type", megatron_only=True
     )
     workers: int = key(0, "processes that load data, for each rank", flag="num-workers", ge=0)
-    cache: str | None = key(
+    cache: Place | None = key(
         None,
         "folder for indices of blended data (default: in the run's folder)",
         flag="data-cache-path",
@@ -210,7 +215,7 @@ class Tune(WithFlags):
     targets: list[str] = key(
         ["linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"], "layers that get LoRA's matrices"
     )
-    load: str | None = key(None, "checkpoint of LoRA's matrices to start from", flag="lora-load")
+    load: Place | None = key(None, "checkpoint of LoRA's matrices to start from", flag="lora-load")
 
 
 class Grpo(WithFlags):
@@ -225,7 +230,7 @@ class Grpo(WithFlags):
         "equals",
         "rules, whose rewards are added: equals or number compare with the column `answer`; FILE.py:FUNCTION is your own",
     )
-    validation: str | None = key(
+    validation: Place | None = key(
         None, "a file of such rows, whose mean reward is measured before and after, without sampling"
     )
     group: int = key(8, "completions of each prompt, which are compared with each other", gt=1)
@@ -258,7 +263,7 @@ class Resume(WithFlags):
 
     level: ClassVar = "high"
 
-    load: str | None = key(None, "folder of a checkpoint whose weights the run starts from")
+    load: Place | None = key(None, "folder of a checkpoint whose weights the run starts from")
     whole: bool = key(
         False, "also take optimizer, random state and the number of steps from `load`", megatron_only=True
     )

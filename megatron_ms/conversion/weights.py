@@ -9,6 +9,7 @@ from pathlib import Path
 
 from safetensors import SafetensorError, deserialize
 
+from .. import whole
 from ..errors import UserError
 from ..inference.engine import provide_torch
 
@@ -28,7 +29,7 @@ def files(folder: Path) -> list[Path]:
     """The files of weights.
 
     Raises:
-        UserError: there is none, or the index names one that is absent.
+        UserError: there is none, the index names one that is absent, or one is a pointer of Git LFS.
     """
     index = folder / INDEX
     if index.is_file():
@@ -39,8 +40,10 @@ def files(folder: Path) -> list[Path]:
         for name in names:
             if Path(str(name)).name != name or not (folder / name).is_file():
                 raise UserError(f"{index}: names {name}, which {folder} does not have")
+        whole.refuse_pointers(folder / name for name in names)
         return [folder / name for name in names]
     found = sorted(folder.glob("*.safetensors"))
+    whole.refuse_pointers(found)
     if not found:
         hint = (
             ", only pickled ones: save it with transformers' save_pretrained"

@@ -91,6 +91,8 @@ def open_indexed(prefix: Path) -> IndexedData:
     """
     if prefix.suffix in (".bin", ".idx"):
         prefix = prefix.with_suffix("")
+    if not prefix.name:
+        raise UserError(f"{prefix}: is a folder: name the beginning of the files' names, without .bin")
     index, data = idx_path(prefix), bin_path(prefix)
     for path in (index, data):
         if not path.is_file():

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import field_validator, model_validator
 
-from ..config import Section, key
+from ..config import Place, Section, key
 from .conversations import COLUMNS, TAGS
 from .sources import TEXT_UNITS
 
@@ -14,10 +14,10 @@ from .sources import TEXT_UNITS
 class SourceKeys(Section):
     """One source. A path alone stands for a source with only this key."""
 
-    path: str | None = key(
+    path: Place | None = key(
         None, "a file, or a folder of files: JSON lines, JSON, CSV, parquet, Arrow or text"
     )
-    dataset: str | None = key(
+    dataset: Place | None = key(
         None, "a data set of Hugging Face: its name, or a folder that save_to_disk wrote"
     )
     subset: str | None = key(None, "the configuration of the data set")
@@ -41,11 +41,11 @@ class SourceKeys(Section):
 class TokenizerKeys(Section):
     """The tokenizer. A path alone stands for a tokenizer with only this key."""
 
-    path: str | None = key(None, "the tokenizer's folder or file")
+    path: Place | None = key(None, "the tokenizer's folder or file")
     kind: Literal["auto", "huggingface", "sentencepiece", "gpt2", "bytes"] = key(
         "auto", "by default told from the files"
     )
-    merges: str | None = key(None, "GPT-2's merges.txt, if it does not stand beside vocab.json")
+    merges: Place | None = key(None, "GPT-2's merges.txt, if it does not stand beside vocab.json")
 
 
 class Data(Section):
@@ -56,7 +56,7 @@ class Data(Section):
         help="what is read: paths, or objects with the keys of a source", min_length=1
     )
     tokenizer: TokenizerKeys = key(help="the tokenizer's folder or file, or an object with its keys")
-    output: str = key(help="the beginning of the names of all written files")
+    output: Place = key(help="the beginning of the names of all written files")
     format: Literal["megatron", "jsonl"] = key("megatron", "bin and idx files of Megatron, or JSON lines")
     workers: int = key(1, "processes that encode", ge=1, le=512)
     max_entries: int | None = key(None, "read only so many entries", ge=1)
@@ -76,7 +76,7 @@ class Data(Section):
         "auto", "pretrain: the type of the ids; auto is Megatron's choice"
     )
 
-    template: str | None = key(
+    template: Place | None = key(
         None, "the name of a template, `chat` for the tokenizer's own, or a file with a chat template"
     )
     form: Literal["auto", "alpaca", "sharegpt"] = key("auto", "how conversations are written")
@@ -109,6 +109,13 @@ class Data(Section):
         if given == "bytes":
             return {"kind": "bytes"}
         return {"path": given} if isinstance(given, str) else given
+
+    @field_validator("output")
+    @classmethod
+    def _has_a_name(cls, given: str) -> str:
+        if given.endswith(("/", "/.", "..")) or given in ("", "."):
+            raise ValueError("must end with the beginning of the files' names, such as texts/story")
+        return given
 
     @field_validator("columns", "tags")
     @classmethod

@@ -10,13 +10,14 @@ import csv
 import gzip
 import json
 import lzma
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from ..errors import UserError
+from ..errors import UserError, first_line
 
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 FORMATS = ("jsonl", "json", "csv", "parquet", "arrow", "txt")
@@ -44,7 +45,7 @@ class Entry:
         text = decoded(self.content, self.place)
         try:
             values = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UserError(f"{self.place}: is not JSON: {error}") from None
         if not isinstance(values, dict):
             raise UserError(f"{self.place}: is not a JSON object with keys, but {_short(values)}")
@@ -107,7 +108,9 @@ class Files(Source):
             else:
                 with _open(file) as stream:
                     yield from _of_lines(kind, file, stream, self.unit)
-        except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
+        except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # of the system; bz2 and gzip raise the class without a number
             raise UserError(f"{file}: the compressed file is damaged or truncated: {error}") from None
 
 
@@ -210,7 +213,7 @@ def _json(file: Path) -> Iterator[Entry]:
         raw = stream.read()
     try:
         found = json.loads(decoded(raw.removeprefix(_BOM), str(file)))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{file}: is not JSON: {error}") from None
     for number, values in enumerate(found, start=1):
         place = f"{file}, entry {number}"
@@ -264,7 +267,7 @@ def _parquet(file: Path, columns: list[str] | None) -> Iterator[Entry]:
                     yield Entry(f"{file}, row {number}", row, each)
     except (pyarrow.ArrowException, OSError) as error:
         raise UserError(
-            f"{file}: is not a complete parquet file (after row {number}): {_line(error)}"
+            f"{file}: is not a complete parquet file (after row {number}): {first_line(error)}"
         ) from None
 
 
@@ -286,12 +289,8 @@ def _arrow(file: Path) -> Iterator[Entry]:
                     yield Entry(f"{file}, row {number}", row)
     except (pyarrow.ArrowException, OSError) as error:
         raise UserError(
-            f"{file}: is not a complete Arrow file (after row {number}): {_line(error)}"
+            f"{file}: is not a complete Arrow file (after row {number}): {first_line(error)}"
         ) from None
-
-
-def _line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 class HubData(Source):
@@ -328,7 +327,7 @@ class HubData(Source):
             )
         except Exception as error:  # of many classes, by the data set and by the state of the network
             raise UserError(
-                f"data.sources: the data set {self.name} cannot be loaded: {type(error).__name__}: {_line(error)} "
+                f"data.sources: the data set {self.name} cannot be loaded: {type(error).__name__}: {first_line(error)} "
                 "(a name is looked up on the Hugging Face hub, or in its cache; a path must exist)"
             ) from None
 
@@ -344,7 +343,9 @@ def _saved(name: str, split: str) -> Any:
     try:
         data = datasets.load_from_disk(name)
     except Exception as error:  # of many classes, by what is wrong with the folder
-        raise UserError(f"data.sources: {name}: the saved data set cannot be read: {_line(error)}") from None
+        raise UserError(
+            f"data.sources: {name}: the saved data set cannot be read: {first_line(error)}"
+        ) from None
     if isinstance(data, Mapping):
         if split not in data:
             raise UserError(f"data.sources: {name} has no split {split}; it has {', '.join(data)}")

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..errors import UserError
+from .. import whole
+from ..errors import UserError, first_line
 
 KINDS = ("auto", "huggingface", "sentencepiece", "gpt2", "bytes")
 
@@ -58,6 +59,8 @@ def load_tokenizer(path: str | None, kind: str = "auto", merges: str | None = No
             "data.tokenizer.path: is missing; name the tokenizer's folder or file, or set kind: bytes"
         )
     place = Path(path)
+    whole.refuse_pointers([place])
+    whole.refuse_pointers_in(place)
     if kind == "auto":
         kind = _kind_of(place, merges)
     if kind == "sentencepiece":
@@ -273,7 +276,7 @@ def _load_huggingface(place: Path) -> Any:
             return PreTrainedTokenizerFast(tokenizer_file=str(place))
         except Exception as error:  # the reader in Rust raises the class Exception itself
             raise UserError(
-                f"data.tokenizer.path: {place} is not a complete tokenizer.json: {_first(error)}"
+                f"data.tokenizer.path: {place} is not a complete tokenizer.json: {first_line(error)}"
             ) from None
     local = place.is_dir()
     if not local and (place.is_absolute() or str(place).startswith(".")):
@@ -286,7 +289,7 @@ def _load_huggingface(place: Path) -> Any:
             if local
             else "is not a folder here, and cannot be loaded from the Hugging Face hub"
         )
-        raise UserError(f"data.tokenizer.path: {place} {what}: {_first(error)}") from None
+        raise UserError(f"data.tokenizer.path: {place} {what}: {first_line(error)}") from None
 
 
 def _load_gpt2(vocabulary: Path, merges: Path) -> Any:
@@ -299,7 +302,7 @@ def _load_gpt2(vocabulary: Path, merges: Path) -> Any:
         fast = Fast(models.BPE.from_file(str(vocabulary), str(merges)))
     except Exception as error:  # the reader in Rust raises the class Exception itself
         raise UserError(
-            f"data.tokenizer: {vocabulary} and {merges} cannot be read: {_first(error)}"
+            f"data.tokenizer: {vocabulary} and {merges} cannot be read: {first_line(error)}"
         ) from None
     fast.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     fast.decoder = decoders.ByteLevel()
@@ -314,8 +317,3 @@ def quiet_transformers() -> None:
     """Keeps transformers from advising to install PyTorch, which tokenizers do not need."""
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     logging.getLogger("transformers").setLevel(logging.ERROR)
-
-
-def _first(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

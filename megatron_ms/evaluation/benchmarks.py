@@ -166,7 +166,7 @@ def _bbh(folder: Path) -> Subjects:
     found: Subjects = {}
     for subject, path in _files(folder, "*.json", ".json").items():
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = json.loads(path.read_text(encoding="utf-8-sig"))
             examples = content["examples"]
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise UserError(f"{path}: the file must be JSON with a list `examples`: {error}") from None

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ..commands import add_config_arguments
@@ -42,25 +47,47 @@ def run(arguments: argparse.Namespace) -> int:
     if model.checkpoint is not None:
         message = "has no meaning here: make a folder of transformers from it with `convert`"
         raise document.error("generate.checkpoint", message)
-    output = Path(keys.output)
-    if output.exists():
+    from . import harness
+
+    harness.check_places(keys, arguments.allow_code)
+    with _new_folder(Path(keys.output)) as work:
+        from ..inference.engine import Engine
+
+        engine = Engine(model)  # before the tasks, because it makes `import torch` answered
+        from . import report
+        from .scorer import Scorer
+
+        tasks = harness.make_tasks(keys)
+        try:
+            scores, records = harness.run(Scorer(engine, keys.batch_size), tasks, keys)
+        except RuntimeError as error:
+            print(f"evaluate: {error}", file=sys.stderr)
+            return 1
+        report.write(work, scores, records, {"model": model.model, "shots": keys.shots, "limit": keys.limit})
+        work.chmod(0o755)
+        work.rename(keys.output)
+    print(report.table(scores))
+    print(f"written to {keys.output}")
+    return 0
+
+
+@contextmanager
+def _new_folder(output: Path) -> Iterator[Path]:
+    """A folder beside the output. It is made before the work, so that a place that cannot be written costs no hours.
+
+    The caller gives it the name of the output; otherwise it is removed.
+
+    Raises:
+        UserError: the output exists, or the folder of which it would be a part does not.
+    """
+    from ..errors import UserError
+
+    if os.path.lexists(output):
         raise UserError(f"evaluate.output: {output} exists and is not overwritten: name another folder")
     if not output.parent.is_dir():
         raise UserError(f"evaluate.output: there is no folder {output.parent}")
-    from ..inference.engine import Engine
-
-    engine = Engine(model)  # before the tasks, because it makes `import torch` answered
-    from . import harness, report
-    from .scorer import Scorer
-
-    tasks = harness.make_tasks(keys, arguments.allow_code)
+    work = Path(tempfile.mkdtemp(prefix=f".{output.name}.", suffix=".part", dir=output.parent))
     try:
-        scores, records = harness.run(Scorer(engine, keys.batch_size), tasks, keys)
-    except RuntimeError as error:
-        print(f"evaluate: {error}", file=sys.stderr)
-        return 1
-    output.mkdir()
-    report.write(output, scores, records, {"model": model.model, "shots": keys.shots, "limit": keys.limit})
-    print(report.table(scores))
-    print(f"written to {output}")
-    return 0
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)

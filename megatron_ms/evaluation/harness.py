@@ -27,25 +27,30 @@ class Score:
     subjects: dict[str, tuple[float, int]] = field(default_factory=dict)
 
 
-def make_tasks(keys: Evaluate, allow_code: bool) -> dict[str, list[Any]]:
-    """Benchmark -> lm-eval's tasks for the subjects whose files are there.
-
-    Raises:
-        UserError: a folder or file is absent or damaged, a subject is unknown, or code would run that was not allowed.
-    """
-    logging.getLogger("lm_eval").setLevel(logging.ERROR)  # it warns about every option that is given here
-    made = {}
+def check_places(keys: Evaluate, allow_code: bool) -> None:
+    """Raises UserError if the place of a benchmark is not there, or if code would run that was not allowed."""
     for name, place in keys.benchmarks.items():
         benchmark = BENCHMARKS[name]
         if benchmark.runs_code and not allow_code:
             raise UserError(
                 f"evaluate.benchmarks.{name}: runs programs that the model writes, with your rights: allow it with --allow-code"
             )
-        folder = Path(place)
-        if not folder.exists():
+        if not Path(place).exists():
             raise UserError(
                 f"evaluate.benchmarks.{name}: there is no folder {place}; it must have {benchmark.layout}"
             )
+
+
+def make_tasks(keys: Evaluate) -> dict[str, list[Any]]:
+    """Benchmark -> lm-eval's tasks for the subjects whose files are there. `check_places` has been called.
+
+    Raises:
+        UserError: a file is absent or damaged, or a subject is unknown.
+    """
+    logging.getLogger("lm_eval").setLevel(logging.ERROR)  # it warns about every option that is given here
+    made = {}
+    for name, place in keys.benchmarks.items():
+        benchmark, folder = BENCHMARKS[name], Path(place)
         subjects = benchmark.read(folder, keys.haystack) if benchmark.haystack else benchmark.read(folder)
         configs = _own_tasks() if benchmark.tasks is None else _configs(benchmark.tasks)
         unknown = [subject for subject in subjects if subject not in configs]

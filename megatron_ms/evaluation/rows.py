@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,10 @@ def json_lines(path: Path) -> Rows:
     """The rows of a JSON lines file, also of a compressed one. UserError names file and line."""
     try:
         if path.suffix == ".gz":
-            text = gzip.decompress(path.read_bytes()).decode("utf-8")
+            text = gzip.decompress(path.read_bytes()).decode("utf-8-sig")
         else:
-            text = path.read_text(encoding="utf-8")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+            text = path.read_text(encoding="utf-8-sig")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read: {error}") from None
     rows = []
     # Not splitlines: a text may contain U+2028 and other characters that it takes for ends of lines.

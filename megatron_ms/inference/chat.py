@@ -7,6 +7,7 @@ import sys
 from typing import IO, TYPE_CHECKING
 
 from ..commands import add_config_arguments
+from ..errors import UserError
 
 if TYPE_CHECKING:
     from .conversation import Conversation
@@ -39,24 +40,41 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def talk(conversation: Conversation, source: IO[str], out: IO[str]) -> None:
-    """Read questions line by line and write the answers, until the input ends or says /exit."""
+    """Read questions line by line and write the answers, until the input ends or says /exit.
+
+    Raises:
+        UserError: a question cannot be asked, and the input is no terminal. At a terminal the message is shown, and the next
+            question can be asked.
+    """
     terminal = source.isatty()
     if terminal:
         print(_COMMANDS, file=out)
     while True:
         if terminal:
             print("> ", end="", file=out, flush=True)
-        line = source.readline()
-        question = line.strip()
-        if not line or question == "/exit":
-            return
-        if question == "/clear":
-            conversation.clear()
-            print("(nothing was said before)", file=out)
-        elif question.startswith("/"):
-            print(_COMMANDS, file=out)
-        elif question:
-            _answer(conversation, question, out)
+        try:
+            line = _line(source)
+            question = line.strip()
+            if not line or question == "/exit":
+                return
+            if question == "/clear":
+                conversation.clear()
+                print("(nothing was said before)", file=out)
+            elif question.startswith("/"):
+                print(_COMMANDS, file=out)
+            elif question:
+                _answer(conversation, question, out)
+        except UserError as error:
+            if not terminal:
+                raise
+            print(f"({error})", file=out, flush=True)
+
+
+def _line(source: IO[str]) -> str:
+    try:
+        return source.readline()
+    except UnicodeDecodeError:
+        raise UserError("the question has bytes that are not UTF-8 text") from None
 
 
 def _answer(conversation: Conversation, question: str, out: IO[str]) -> None:

@@ -31,7 +31,15 @@ class Conversation:
             )
 
     def ask(self, question: str, on_text: Callable[[str], None]) -> str:
-        """Return the answer to a question. ``on_text`` gets its pieces. An interrupted question is forgotten."""
+        """Return the answer to a question. ``on_text`` gets its pieces. An interrupted question is forgotten.
+
+        Raises:
+            UserError: the question is no text, or too long for the model.
+        """
+        try:
+            question.encode("utf-8")
+        except UnicodeEncodeError:  # tokenizers end in an error of their own
+            raise UserError("the question has bytes or characters that are not UTF-8 text") from None
         answer = self.engine.stream(self.prompt(question), on_text)
         self.messages += [Message("user", question), Message("assistant", answer)]
         return answer

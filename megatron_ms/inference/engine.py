@@ -8,11 +8,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserError
+from .. import whole
+from ..errors import UserError, first_line
 from .section import Generate
 
 # A long prompt in front of a short limit would otherwise end in an error deep inside the model.
 _LENGTHS = ("max_position_embeddings", "n_positions", "seq_length")
+# Files of folders that are no model of transformers -> what to do with such a folder.
+_OTHERS = {
+    "adapter_config.json": "it is an adapter of peft: make a model of it with `convert`",
+    "latest_checkpointed_iteration.txt": "it is a checkpoint of Megatron: name it in generate.checkpoint, and in generate.model "
+    "the folder of Hugging Face with its tokenizer",
+}
+_UNKNOWN = "is it a model of transformers?"
 # Without the second option, a model with code of its own would ask at the terminal whether to run it.
 _SAFELY: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
@@ -36,20 +44,30 @@ class Engine:
         self.torch = torch
         try:
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(self.folder, **_SAFELY)
+        except Exception as error:  # of many classes: the reader in Rust raises the class Exception itself
+            message = f"the tokenizer cannot be loaded: {first_line(error)}"
+            raise UserError(f"generate.model: {self.folder}: {message}") from None
+        try:
             self._load()
         except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-            raise UserError(f"generate.model: {self.folder}: {str(error).splitlines()[0]}") from None
+            raise UserError(f"generate.model: {self.folder}: {first_line(error)}") from None
         if self.tokenizer.pad_token_id is None:
             self.tokenizer.pad_token = self.tokenizer.eos_token
         self.tokenizer.padding_side = "left"  # the answers stand behind the prompts
 
     def _load(self) -> None:
-        """Sets the model, and the longest text that it takes."""
+        """Sets the model, and the longest text that it takes.
+
+        Raises:
+            UserError: a weight is missing, for which transformers would take random numbers.
+        """
         import transformers
 
-        model = transformers.AutoModelForCausalLM.from_pretrained(
-            self.folder, dtype=self.keys.dtype, **_SAFELY
+        model, found = transformers.AutoModelForCausalLM.from_pretrained(
+            self.folder, dtype=self.keys.dtype, output_loading_info=True, **_SAFELY
         )
+        if missing := whole.missing(found):
+            raise UserError(f"generate.model: {self.folder}: {missing}")
         self.model = model.to(self.keys.device).eval()
         self.longest = longest_of(self.model.config)
 
@@ -58,7 +76,14 @@ class Engine:
         return sorted(self.folder.iterdir())
 
     def texts(self, prompts: Sequence[str]) -> list[str]:
-        """The continuations of several prompts, which are computed together."""
+        """The continuations of several prompts, which are computed together.
+
+        Raises:
+            UserError: they have no common length, and the tokenizer has no token to fill them with.
+        """
+        if len(prompts) > 1 and self.tokenizer.pad_token_id is None:
+            message = "must be 1, because the tokenizer has neither a token to fill with nor one for the end"
+            raise UserError(f"generate.batch_size: {message}")
         found = self.tokenizer(list(prompts), return_tensors="pt", padding=len(prompts) > 1)
         ids, mask = found["input_ids"], found["attention_mask"]
         out = self._run(ids, mask)
@@ -141,13 +166,17 @@ def _checked_folder(name: str) -> Path:
         raise UserError(f"generate.model: there is no folder {name}")
     config = folder / "config.json"
     if not config.is_file():
-        raise UserError(f"generate.model: {name} has no config.json: is it a model of transformers?")
+        hint = next((hint for file, hint in _OTHERS.items() if (folder / file).is_file()), _UNKNOWN)
+        raise UserError(f"generate.model: {name} has no config.json: {hint}")
     try:
         facts = json.loads(config.read_text(encoding="utf-8"))
-    except (ValueError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise UserError(f"generate.model: {config}: {error}") from None
-    if isinstance(facts, dict) and "auto_map" in facts and not facts.get("model_type"):
+    if not isinstance(facts, dict):
+        raise UserError(f"generate.model: {config}: must be an object with keys")
+    if "auto_map" in facts and not facts.get("model_type"):
         raise UserError(f"generate.model: {name} needs code of its own, which is never run")
+    whole.refuse_pointers_in(folder)
     return folder
 
 

@@ -95,7 +95,7 @@ def _prompts(keys: Generate) -> list[str]:
     found = list(keys.prompts)
     if keys.prompt_file is not None:
         try:
-            text = Path(keys.prompt_file).read_text(encoding="utf-8")
+            text = Path(keys.prompt_file).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(f"generate.prompt_file: {keys.prompt_file} cannot be read: {error}") from None
         found += [line.removesuffix("\r") for line in text.split("\n") if line.strip()]
@@ -107,7 +107,7 @@ def _prompts(keys: Generate) -> list[str]:
 def _free(output: Path) -> Path:
     from ..errors import UserError
 
-    if output.exists():
+    if os.path.lexists(output):
         raise UserError(f"generate.output: {output} exists and is not overwritten: name another file")
     if not output.parent.is_dir():
         raise UserError(f"generate.output: there is no folder {output.parent}")

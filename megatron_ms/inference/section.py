@@ -6,26 +6,26 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from ..config import Section, key
+from ..config import Place, Section, key
 
 
 class Generate(Section):
     """The section `generate`. The commands `generate` and `chat` read it."""
 
-    model: str = key(help="the model's folder, as transformers writes it")
-    checkpoint: str | None = key(
+    model: Place = key(help="the model's folder, as transformers writes it")
+    checkpoint: Place | None = key(
         None,
         "a Megatron checkpoint of this model, whose weights are used, on as many processes as it has parts",
     )
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = key(
         "auto", "the type of the weights; auto is that of the files"
     )
-    device: str = key("cpu", "cpu, or npu for an accelerator")
+    device: str = key("cpu", "cpu, or npu for an accelerator", pattern=r"^(cpu|cuda|npu)(:\d+)?$")
     seed: int = key(0, "of the random choice of tokens", ge=0)
 
     prompts: list[str] = key([], "generate: the beginnings of the texts")
-    prompt_file: str | None = key(None, "generate: a file with more beginnings, one a line")
-    output: str | None = key(
+    prompt_file: Place | None = key(None, "generate: a file with more beginnings, one a line")
+    output: Place | None = key(
         None, "generate: a file for the texts as JSON lines; by default they are printed"
     )
     batch_size: int = key(1, "generate: texts that are continued together", ge=1)

@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import UserError
+
 if TYPE_CHECKING:
     from ..training.folder import RunFolder
     from .checkpoints import Checkpoint
@@ -33,7 +35,6 @@ def run(arguments: argparse.Namespace) -> int:
 
     A checkpoint that is damaged, or with --verify one that cannot be verified, gives exit code 1.
     """
-    from ..errors import UserError
     from ..training import folder as folders
 
     root = Path(arguments.folder)
@@ -63,7 +64,6 @@ def _report(place: Path, root: Path, found: list[RunFolder]) -> None:
         UserError: the file exists, or has no folder.
     """
     from ..convert.steps import write_atomically
-    from ..errors import UserError
     from . import report
 
     if place.exists():
@@ -82,7 +82,10 @@ def _entry(one: RunFolder, root: Path) -> Entry:
     status, place = one.status(), one.path / "config.yaml"
     losses = [(int(r["iteration"]), loss) for r in one.records() if (loss := lines.loss_of(r)) is not None]
     seconds = (status.get("ended") or time.time()) - status["started"] if "started" in status else 0.0
-    keys = report.flat(config.load(place).values) if place.is_file() else {}
+    try:
+        keys = report.flat(config.load(place).values) if place.is_file() else {}
+    except UserError:  # it is said where the run is printed
+        keys = {}
     name = os.path.relpath(one.path, root.absolute())
     return report.Entry(name, str(status.get("state", "unknown")), losses, seconds, keys)
 
@@ -106,7 +109,12 @@ def _show(one: RunFolder, losses: int, verify: bool) -> list[Checkpoint]:
     ]
     if last and losses > 0:
         print("  losses  " + "  ".join(f"{number}: {loss:.4f}" for number, loss in last[-losses:]))
-    found = checkpoints.of(one.checkpoints, _parts(one), verify)
+    try:
+        parts = _parts(one)
+    except UserError as error:  # the other runs are still to be shown
+        print(f"  {error}")
+        parts = 0
+    found = checkpoints.of(one.checkpoints, parts, verify)
     good = "whole" if verify else "complete"
     for each in found:
         print(f"  checkpoint {each.iteration}  {each.format}  {each.size / 1e6:.1f} MB  {each.fault or good}")

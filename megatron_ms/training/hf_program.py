@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from megatron_ms import whole
+
 # Code in the folder of a model is never run, and the user is not asked about it.
 SAFELY: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
@@ -132,14 +134,19 @@ def _cut(rows: Iterable[dict[str, list[int]]], length: int) -> Iterator[dict[str
 
 
 def loaded(own: Own, options: Any) -> Any:
-    """The model in float32; with LoRA in bf16, where its own weights do not change, in bf16."""
+    """The model in float32; with LoRA in bf16, where its own weights do not change, in bf16. SystemExit if a weight is missing."""
     import transformers
 
     place = Path(own.model_folder)
     lora = own.lora_rank or own.lora_load
     dtype = "bfloat16" if lora and options.bf16 else "float32"
     if has_weights(place):
-        return transformers.AutoModelForCausalLM.from_pretrained(place, dtype=dtype, **SAFELY)
+        model, found = transformers.AutoModelForCausalLM.from_pretrained(
+            place, dtype=dtype, output_loading_info=True, **SAFELY
+        )
+        if missing := whole.missing(found):
+            raise SystemExit(f"{place}: {missing}")
+        return model
     config = transformers.AutoConfig.from_pretrained(place, **SAFELY)
     return transformers.AutoModelForCausalLM.from_config(config, dtype=dtype, trust_remote_code=False)
 

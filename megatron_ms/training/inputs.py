@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _MOST = 2**30  # bytes of a file whose ids are looked at; of longer files as much in equal steps
 _BLOCK = 2**24
+_PART = "model_optim_rng.pt"
 # Flags with which the rows or the layers of a checkpoint are others than those of the geometry.
 _UNLIKE = ("spec", "tp_2d", "noop_layers")
 Shapes = Mapping[str, tuple[int, ...]]
@@ -32,15 +33,19 @@ def check(settings: Settings) -> None:
     """Looks at the files that the configuration names.
 
     Raises:
-        UserError: data is truncated or damaged, or has an id that the model has no embedding for; or the checkpoint in
-            `resume.load` is of another model. The message names the file and the key.
+        UserError: data is truncated or damaged, or has an id that the model has no embedding for; or `resume.load` has no
+            checkpoint, or one that is not complete or of another model. The message names the file and the key.
     """
     # Older releases of Megatron-LM make as many embeddings as the tokenizer has tokens, so there the key has no effect.
     rows = megatron.embedding_rows(settings, upstream_trees.find(settings.run.trees))
     for prefix in megatron.data_prefixes(settings):
         _check_data(settings, prefix, settings.model.vocab_size if rows else None)
-    if settings.resume.load and (Path(settings.resume.load) / LATEST).is_file():
+    converts = settings.flag("enable_hf2mg_convert")  # MindSpeed-LLM then reads a folder of Hugging Face
+    if settings.resume.load and not converts:
+        _check_place(settings, "resume.load", Path(settings.resume.load))
         _check_checkpoint(settings, Path(settings.resume.load), rows or 0)
+    if settings.tune.load and megatron.adapts(settings):
+        _check_place(settings, "tune.load", Path(settings.tune.load))
 
 
 def _check_data(settings: Settings, prefix: Path, vocabulary: int | None) -> None:
@@ -66,12 +71,48 @@ def _largest(data: IndexedData) -> int:
     return max((int(data.ids[at : at + block].max()) for at in range(0, count, step * block)), default=-1)
 
 
+def _check_place(settings: Settings, key: str, checkpoint: Path) -> None:
+    """Raises UserError for a folder without a checkpoint. Upstream only prints a warning, and begins with random weights."""
+    if (checkpoint / LATEST).is_file():
+        return
+    message = f"{checkpoint} is no folder of checkpoints, because it has no file {LATEST}"
+    kinds = {"config.json": "model of Hugging Face", "adapter_config.json": "adapter of peft"}
+    if kind := next((kind for file, kind in kinds.items() if (checkpoint / file).is_file()), None):
+        message += f": make one of this {kind} with convert.to=megatron, and name it in resume.load"
+    elif (checkpoint.parent / LATEST).is_file():
+        message += ": name the folder above it"
+    raise settings.document.error(key, message)
+
+
+def _check_parts(settings: Settings, folder: Path) -> None:
+    """Raises UserError unless an iteration in the format torch has the parts of the layout, each with its file."""
+    from ..conversion import checkpoints
+
+    parallel = settings.parallel
+    wanted = parallel.tensor * parallel.pipeline * parallel.expert
+    parts = sorted(folder.glob("mp_rank_*"))
+    if len(parts) != wanted:
+        message = (
+            f"{folder} has {len(parts)} parts, but {checkpoints.layout(settings)} has {wanted}: copy it again if it is not "
+            "complete, or give the sizes that it was trained with"
+        )
+        raise settings.document.error("resume.load", message)
+    for part in parts:
+        if not (part / _PART).is_file():
+            raise settings.document.error("resume.load", f"{part} has no {_PART}: copy it again")
+
+
 def _check_checkpoint(settings: Settings, checkpoint: Path, rows: int) -> None:
     """Raises UserError for the first part of the model that the checkpoint has otherwise. rows: of the embedding, or 0."""
     flags = estimate.flags_of(settings)
     model = geometry.of(settings.model, settings.dataset.sequence_length, flags)
     model = replace(model, vocabulary=rows)
     folder = named_iteration(checkpoint)[1]
+    if not folder.is_dir():
+        message = f"{checkpoint / LATEST} names {folder.name}, which is not there"
+        raise settings.document.error("resume.load", message)
+    if not (folder / ".metadata").is_file():
+        _check_parts(settings, folder)
     try:
         tensors, divided = _tensors(folder, settings.parallel.expert > 1)
     except (OSError, ValueError, KeyError, pickle.UnpicklingError, EOFError, zipfile.BadZipFile) as error:
@@ -125,6 +166,8 @@ def differences(
             ("a norm of queries and keys", has("q_layernorm.weight"), bool(flags.get("qk_layernorm")))
         )
     learned = flags.get("position_embedding_type", "learned_absolute") == "learned_absolute"
+    normed = has("word_embeddings.norm.weight")
+    values.append(("a norm after the embeddings", normed, bool(flags.get("embed_layernorm"))))
     values.append(("learned positions", has("position_embeddings.weight"), learned))
     return (row for row in values if row[1] != row[2])
 
@@ -140,9 +183,9 @@ def _tensors(folder: Path, expert: bool = False) -> tuple[dict[str, tuple[int, .
         sizes = {name: getattr(one, "state", {}).get("size") for name, one in stored.items()}
         return {name: tuple(size.given[0]) for name, size in sizes.items() if size is not None}, 0
     wanted = "mp_rank_00*_000" if expert else "mp_rank_00*"
-    first = sorted(folder.glob(f"{wanted}/model_optim_rng.pt"))
+    first = sorted(folder.glob(f"{wanted}/{_PART}"))
     if not first:
-        raise ValueError(f"there is no {wanted}/model_optim_rng.pt")
+        raise ValueError(f"there is no {wanted}/{_PART}")
     found: dict[str, tuple[int, ...]] = {}
     for stage, file in enumerate(first):
         with zipfile.ZipFile(file) as archive:
@@ -166,8 +209,6 @@ def _numbered(name: str, part: str) -> str:
 class _Thing:
     """Stands for an object of any class: what it was made of, and its state. Nothing of its class runs."""
 
-    normed = has("word_embeddings.norm.weight")
-    values.append(("a norm after the embeddings", normed, bool(flags.get("embed_layernorm"))))
     def __init__(self, *given: Any, **named: Any) -> None:
         self.given, self.state = given, named
 

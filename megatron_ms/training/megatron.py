@@ -20,7 +20,7 @@ from ..upstream import flags as upstream_flags
 from ..upstream import trees as upstream_trees
 from ..upstream.flags import Flags, ValueProblem
 from ..upstream.trees import LLM, UNKNOWN, Trees
-from .settings import Settings, check_window_applies, existing
+from .settings import Settings, check_window_applies, existing, place_of
 
 if TYPE_CHECKING:
     from ..data.section import Data
@@ -387,8 +387,8 @@ def _sources(settings: Settings) -> list[float | Path]:
     for part in path if isinstance(path, list) else [path]:
         try:
             found.append(float(part))
-        except ValueError:
-            found.append(Path(str(part)).expanduser().absolute())
+        except (ValueError, TypeError):
+            found.append(place_of(settings.document, "dataset.path", str(part)))
     return found
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..config import Document
-from ..config.section import Section
+from ..config.section import Section, at_home
 from ..config.sections import TRAINING
 from ..config.training import (
     Dataset,
@@ -346,7 +346,19 @@ def existing(document: Document, key: str, path: str) -> Path:
     Raises:
         UserError: it does not exist.
     """
-    place = Path(path).expanduser().absolute()
+    place = place_of(document, key, path)
     if not place.exists():
         raise document.error(key, f"there is no {place}")
     return place
+
+
+def place_of(document: Document, key: str, path: str) -> Path:
+    """The absolute path of a value that is not checked as a path, with `~` for the user's folder.
+
+    Raises:
+        UserError: the folder of the user is not known.
+    """
+    try:
+        return Path(at_home(path)).absolute()
+    except ValueError as error:
+        raise document.error(key, str(error)) from None

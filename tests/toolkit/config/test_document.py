@@ -87,6 +87,7 @@ def test_further_flags_are_kept_under_one_name(read) -> None:
         ("shape: 3\n", [], r"run.yaml, line 1: shape: must be a section with keys, not 3"),
         ("shap:\n  width: 1\n", [], r"run.yaml, line 1: shap: there is no such section; did you mean shape\?"),
         ("shape:\n  width: [1\n", [], r"run.yaml, line 3: .*expected ',' or ']'"),
+        ("shape:\n\twidth: 1\n", [], r"run.yaml, line 2: found character .* YAML is indented with spaces, never with tabs"),
         ("shape:\n  width: 1\n  width: 2\n", [], r"run.yaml, line 3: found duplicate key width"),
         ("- 1\n", [], r"run.yaml: the file must have sections"),
         ("shape:\n  width: ${nothing}\n", [], r"run.yaml, line 2: shape.width: .*nothing.*not found"),

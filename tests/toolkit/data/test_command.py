@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -134,6 +137,12 @@ def test_templates_are_listed(capsys) -> None:
         (["data.colums.input=x"], "did you mean columns?"),
         (["data.columns.question=x"], "there is no question among instruction, input"),
         (["data.workers=0"], "data.workers"),
+        (["data.output=out/"], "data.output: value error, must end with the beginning of the files' names"),
+        (["data.output=."], "must end with the beginning of the files' names"),
+        (
+            ["data.output=~nobody-of-this-name/x"],
+            "there is no home folder for ~nobody-of-this-name: write the whole path",
+        ),
         (["data.sources=[{path: a, dataset: b}]"], "give either path or dataset"),
     ],
 )
@@ -142,6 +151,32 @@ def test_wrong_configurations(folder, capsys, words: list[str], message: str) ->
     assert main(["data", _config(folder), *words]) == 2
     assert message in capsys.readouterr().err
     assert not (folder / "out").exists()
+
+
+def test_the_folder_of_the_user(folder, monkeypatch, capsys) -> None:
+    """A shell does not replace ~ in KEY=VALUE and in files, where it would make a folder of that name."""
+    monkeypatch.setenv("HOME", str(folder / "home"))
+    (folder / "home").mkdir()
+    toys.write_rows(folder / "home/rows.jsonl", toys.TEXTS)
+    words = ["data.sources=[~/rows.jsonl]", "data.output=~/made/set"]
+    assert main(["data", _config(folder), *words]) == 0
+    assert (folder / "home/made/set_text_document.bin").is_file() and not (folder / "~").exists()
+    assert f"--data-path {folder / 'home/made/set_text_document'}" in capsys.readouterr().out
+
+
+def test_a_terminal_that_lacks_characters(folder) -> None:
+    """They are shown as escapes. Python would end with an error."""
+    (folder / "rows.jsonl").write_text('{"text": "Zürich 世界"}\n', encoding="utf-8")
+    words = [sys.executable, "-m", "megatron_ms", "data", _config(folder), "--show", "1"]
+    variables = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(words, env=variables, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert r"Z\xfcrich \u4e16\u754c" in run.stdout
+
+
+def test_a_folder_is_no_beginning_of_names(folder, capsys) -> None:
+    assert main(["data", "--check", "."]) == 2
+    assert ".: is a folder: name the beginning of the files' names" in capsys.readouterr().err
 
 
 def test_weights_must_be_complete() -> None:

@@ -12,6 +12,7 @@ from megatron_ms.data.tokenizer import Bytes, load_tokenizer
 from megatron_ms.errors import UserError
 
 _TEXT = "Grüße, 世界 <eos> 🌍"
+_POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n"
 
 
 def test_bytes_keep_every_text() -> None:
@@ -99,6 +100,9 @@ def test_holes_in_the_ids_count_as_ids(tmp_path) -> None:
         ({"x": "{"}, "{folder}/x is not a complete tokenizer.json: "),
         ({"x/tokenizer.model": "no"}, "x/tokenizer.model is not a complete sentencepiece model"),
         ({"x/vocab.json": "{}", "x/merges.txt": ""}, "x/vocab.json has no token <|endoftext|>"),
+        ({"x/tokenizer.json": _POINTER}, "{folder}/x/tokenizer.json: is a pointer of Git LFS"),
+        ({"x/tokenizer.model": _POINTER}, "run `git lfs pull` in {folder}/x"),
+        ({"x": _POINTER}, "{folder}/x: is a pointer of Git LFS"),
         ({"x/vocab.json": "[", "x/merges.txt": ""}, "x/merges.txt cannot be read: "),
     ],
 )

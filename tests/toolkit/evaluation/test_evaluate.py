@@ -77,7 +77,7 @@ def test_every_benchmark_has_toy_data():
 
 def test_an_oracle_knows_everything_and_a_uniform_model_nothing(data, tmp_path):
     keys = _keys(data, files.ALL, tmp_path)
-    scores, records = harness.run(Scripted(True), harness.make_tasks(keys, True), keys)
+    scores, records = harness.run(Scripted(True), harness.make_tasks(keys), keys)
     assert {s.benchmark: s.value for s in scores} == dict.fromkeys(files.ALL, 1.0)
     counts = {s.benchmark: s.questions for s in scores}
     others = {"mmlu": 16, "humaneval": 4, "needlebench": 2 * 5 * 3}
@@ -87,7 +87,7 @@ def test_an_oracle_knows_everything_and_a_uniform_model_nothing(data, tmp_path):
         "mmlu_world_religions",
     }
     assert len(records) == sum(counts.values())
-    scores, _ = harness.run(Scripted(False), harness.make_tasks(keys, True), keys)
+    scores, _ = harness.run(Scripted(False), harness.make_tasks(keys), keys)
     found = {s.benchmark: s.value for s in scores}
     for name, value in found.items():
         assert value == pytest.approx(CHANCE.get(name, 0.0), abs=0.06), name
@@ -96,7 +96,7 @@ def test_an_oracle_knows_everything_and_a_uniform_model_nothing(data, tmp_path):
 def test_exams_in_chinese_and_with_written_answers(tmp_path):
     files.agieval_more(tmp_path / "agieval")
     model, keys = Scripted(True), _keys(tmp_path, ["agieval"], tmp_path)
-    (score,), _ = harness.run(model, harness.make_tasks(keys, False), keys)
+    (score,), _ = harness.run(model, harness.make_tasks(keys), keys)
     assert score.value == 1.0 and score.questions == 9 and len(score.subjects) == 3
     for prompt in ("Q: 0 + 1 = ?\nA: The answer is", "问题：0 + 1 = ?\n答案：",
                    "文\n问题：问 选项：(A)A (B)B (C)C (D)D\n答案：从A到D, 我们应选择"):  # fmt: skip
@@ -110,12 +110,12 @@ def test_exams_with_several_right_choices(tmp_path):
     labels = [["A", "C"], ["D"], ["B", "A"], "A"]
     files._lines(folder / "jec-qa-kd.jsonl", [row | {"label": label} for label in labels])
     keys = _keys(tmp_path, ["agieval"], tmp_path)
-    (score,), _ = harness.run(Scripted(False), harness.make_tasks(keys, False), keys)
+    (score,), _ = harness.run(Scripted(False), harness.make_tasks(keys), keys)
     assert score.value == 3 / 4  # the first choice is right in all but the second
     for wrong in (["A", "E"], [], None):
         files._lines(folder / "jec-qa-kd.jsonl", [row | {"label": wrong}])
         with pytest.raises(UserError, match="row 1: label must be a letter up to D"):
-            harness.make_tasks(keys, False)
+            harness.make_tasks(keys)
 
 
 def test_a_text_may_have_other_line_separators(tmp_path):
@@ -149,7 +149,7 @@ def test_needles_are_hidden_where_they_shall_be(tmp_path):
 def test_examples_stand_before_the_question(data, tmp_path):
     model = Scripted(True)
     keys = _keys(data, ["mmlu"], tmp_path, shots=2, limit=1)
-    scores, _ = harness.run(model, harness.make_tasks(keys, False), keys)
+    scores, _ = harness.run(model, harness.make_tasks(keys), keys)
     assert scores[0].questions == 2
     first = 'The following are multiple choice questions (with answers) about anatomy.\n\nWhich, 0?\nA. eins "0", said'
     assert model.prompts[0].startswith(first) and model.prompts[0].count("Answer:") == 3
@@ -164,7 +164,7 @@ def test_no_program_is_run(data, tmp_path, monkeypatch):
 
     monkeypatch.setattr(subprocess, "Popen", started)
     keys = _keys(data, ["boolq"], tmp_path)
-    scores, _ = harness.run(Scripted(True), harness.make_tasks(keys, False), keys)
+    scores, _ = harness.run(Scripted(True), harness.make_tasks(keys), keys)
     assert [score.value for score in scores] == [1.0]
 
 
@@ -174,7 +174,7 @@ def test_a_benchmark_without_a_score_is_a_failure(data, tmp_path):
             return [(math.nan, False)] * len(requests)
 
     keys = _keys(data, ["gsm8k"], tmp_path)
-    tasks = harness.make_tasks(keys, False)
+    tasks = harness.make_tasks(keys)
     for task in tasks["gsm8k"]:
         task.process_results = lambda doc, results: {"other": 1.0}
         task._aggregation_list["other"] = lambda items: math.nan
@@ -224,6 +224,52 @@ def test_the_command_writes_a_new_folder(data, model_folder, tmp_path, capsys):
     assert "HumanEval.jsonl" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [("/proc/none", "No such file or directory"), ("{place}/link", "exists and is not overwritten")],
+)
+def test_a_place_that_cannot_be_written_costs_no_evaluation(
+    data, tmp_path, capsys, monkeypatch, output, said
+):
+    """It is tried before the model is loaded."""
+    from megatron_ms.inference import engine
+
+    monkeypatch.setattr(engine, "Engine", lambda keys: pytest.fail("the model was loaded"))
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    place = output.format(place=tmp_path)
+    config = tmp_path / "evaluate.yaml"
+    config.write_text(
+        f"generate: {{model: model}}\nevaluate: {{benchmarks: {{boolq: {data / 'boolq'}}}, output: {place}}}\n"
+    )
+    assert commands.main(["evaluate", str(config)]) == 2
+    assert said in capsys.readouterr().err
+    words = [f"evaluate.output={tmp_path / 'out'}", "evaluate.benchmarks.boolq=nowhere"]
+    assert commands.main(["evaluate", str(config), *words]) == 2
+    assert "evaluate.benchmarks.boolq: there is no folder nowhere" in capsys.readouterr().err
+    assert not list(tmp_path.glob(".out*"))
+
+
+def test_an_evaluation_that_fails_leaves_nothing(data, tmp_path, capsys):
+    config = tmp_path / "evaluate.yaml"
+    config.write_text(
+        f"generate: {{model: nowhere}}\nevaluate: {{benchmarks: {{boolq: {data / 'boolq'}}}, output: {tmp_path / 'out'}}}\n"
+    )
+    assert commands.main(["evaluate", str(config)]) == 2
+    assert "there is no folder nowhere" in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == ["evaluate.yaml"]
+
+
+def test_files_of_other_programs(tmp_path):
+    """A mark of the order of bytes, and a file whose compressed content is damaged."""
+    lines = '{"question": "Q", "passage": "P", "answer": true}\n'
+    (tmp_path / "val.jsonl").write_text(lines, encoding="utf-8-sig")
+    assert BENCHMARKS["boolq"].read(tmp_path)["boolq"]["validation"][0]["question"] == "Q"
+    place = tmp_path / "HumanEval.jsonl.gz"
+    place.write_bytes(gzip.compress(lines.encode())[:10] + b"\xff" * 9)
+    with pytest.raises(UserError, match="HumanEval.jsonl.gz cannot be read"):
+        BENCHMARKS["humaneval"].read(tmp_path)
+
+
 def _damage(folder, name):
     path = next(p for p in sorted(folder.rglob("*")) if p.is_file() and not p.name.startswith("train"))
     if path.suffix == ".gz":
@@ -243,12 +289,12 @@ def test_damaged_and_absent_files_are_named(name, tmp_path):
     files.ALL[name](tmp_path / name)
     path = _damage(tmp_path / name, name)
     with pytest.raises(UserError, match=path.name):
-        harness.make_tasks(_keys(tmp_path, [name], tmp_path), True)
+        harness.make_tasks(_keys(tmp_path, [name], tmp_path))
     path.unlink()
     with pytest.raises(UserError):
-        harness.make_tasks(_keys(tmp_path, [name], tmp_path), True)
+        harness.make_tasks(_keys(tmp_path, [name], tmp_path))
     with pytest.raises(UserError, match="there is no folder"):
-        harness.make_tasks(_keys(tmp_path / "nowhere", [name], tmp_path), True)
+        harness.check_places(_keys(tmp_path / "nowhere", [name], tmp_path), True)
 
 
 def test_wrong_input_is_named(data, tmp_path):
@@ -259,16 +305,16 @@ def test_wrong_input_is_named(data, tmp_path):
     with pytest.raises(ValidationError, match="there is no benchmark mmlo"):
         _keys(data, ["mmlo"], tmp_path)
     with pytest.raises(UserError, match="--allow-code"):
-        harness.make_tasks(_keys(data, ["humaneval"], tmp_path), False)
+        harness.check_places(_keys(data, ["humaneval"], tmp_path), False)
     with pytest.raises(UserError, match="no file with examples"):
-        harness.make_tasks(_keys(data, ["hellaswag"], tmp_path, shots=3), False)
+        harness.make_tasks(_keys(data, ["hellaswag"], tmp_path, shots=3))
     files.mmlu(tmp_path / "mmlu")
     for split in ("test", "dev"):
         (tmp_path / "mmlu" / split / f"anatomy_{split}.csv").rename(
             tmp_path / "mmlu" / split / f"odd_{split}.csv"
         )
     with pytest.raises(UserError, match="no task mmlu_odd"):
-        harness.make_tasks(_keys(tmp_path, ["mmlu"], tmp_path), False)
+        harness.make_tasks(_keys(tmp_path, ["mmlu"], tmp_path))
 
 
 def test_programs_run_with_limits(tmp_path):

@@ -13,6 +13,7 @@ import urllib.request
 import pytest
 
 from megatron_ms import commands
+from megatron_ms.errors import UserError
 from megatron_ms.inference import web
 from megatron_ms.inference.chat import talk
 from megatron_ms.inference.conversation import Conversation
@@ -81,6 +82,25 @@ def test_the_terminal(model_folder):
     assert len(conversation.messages) == 4
 
 
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_question_that_cannot_be_asked_does_not_end_the_chat(model_folder):
+    """Only a chat whose questions come from a file or a program ends there."""
+    conversation = _conversation(model_folder)
+    out = io.StringIO()
+    talk(conversation, _Terminal(f"Hello?\n{'x' * 400}\n\udcff\nAnd?\n"), out)
+    assert "(generate: a prompt has" in out.getvalue() and "are not UTF-8 text)" in out.getvalue()
+    assert [one.content for one in conversation.messages if one.role == "user"] == ["Hello?", "And?"]
+    for question in ("x" * 400, "\udcff"):
+        with pytest.raises(UserError):
+            talk(conversation, io.StringIO(question), out)
+    with pytest.raises(UserError, match="not UTF-8 text"):
+        talk(conversation, io.TextIOWrapper(io.BytesIO(b"caf\xe9\n"), encoding="utf-8"), out)
+
+
 def test_a_tokenizer_without_a_template_is_named(model_folder, tmp_path, capsys):
     import shutil
 
@@ -138,6 +158,14 @@ def test_the_page_streams_answers(page, model_folder):
     assert server.conversation.messages == []
     too_long = json.dumps({"question": "x" * 300}).encode()
     assert "the model takes 256" in _open(base + "ask", too_long, **{"X-Key": key})[1]
+
+
+def test_half_of_a_surrogate_pair_is_told_on_the_page(page):
+    url, server = page
+    status, text, _ = _open(
+        f"http://127.0.0.1:{server.port}/ask", b'{"question": "\\ud800"}', **{"X-Key": server.secret}
+    )
+    assert status == 200 and "not UTF-8 text" in text
 
 
 def test_the_page_is_for_its_user_only(page):

@@ -141,6 +141,7 @@ def test_code_of_a_model_is_neither_run_nor_asked_about(config, model_folder, tm
         (["generate.temprature=2"], "did you mean temperature?"),
         (["generate.output=/nowhere/out.jsonl"], "there is no folder /nowhere"),
         (["generate.max_new_tokens=0"], "generate.max_new_tokens"),
+        (["generate.device=gpu"], "generate.device: string should match pattern"),
     ],
 )
 def test_wrong_input_is_named(config, words, said, capsys, tmp_path, monkeypatch):
@@ -160,6 +161,95 @@ def test_a_damaged_folder_is_named(config, model_folder, tmp_path, capsys):
     assert commands.main(["generate", str(config), f"generate.model={folder}"]) == 2
     (folder / "config.json").write_text("{")
     assert commands.main(["generate", str(config), f"generate.model={folder}"]) == 2
+
+
+def _copy(model_folder, folder, **files: str):
+    shutil.copytree(model_folder, folder)
+    for name, text in files.items():
+        (folder / name.replace("__", ".")).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"config__json": "[]"}, "config.json: must be an object with keys"),
+        ({"tokenizer__json": "{"}, "the tokenizer cannot be loaded: "),
+        ({"model__safetensors": "version https://git-lfs.github.com/spec/v1\n"}, "model.safetensors: is a pointer of Git LFS"),
+    ],
+)  # fmt: skip
+def test_files_that_are_not_what_they_should_be(config, model_folder, tmp_path, capsys, files, said):
+    folder = _copy(model_folder, tmp_path / "other", **files)
+    assert commands.main(["generate", str(config), f"generate.model={folder}"]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_weight_that_is_missing_is_named(config, model_folder, tmp_path, capsys):
+    """transformers would take random numbers for it, and answer with them."""
+    from safetensors.torch import load_file, save_file
+
+    folder = _copy(model_folder, tmp_path / "half")
+    held = load_file(folder / "model.safetensors")
+    for name in ("model.layers.1.mlp.up_proj.weight", "model.norm.weight"):
+        del held[name]
+    save_file(held, folder / "model.safetensors", {"format": "pt"})
+    assert commands.main(["generate", str(config), f"generate.model={folder}"]) == 2
+    said = capsys.readouterr().err
+    assert (
+        "the files have no weight model.layers.1.mlp.up_proj.weight and 1 others: is the folder complete?"
+        in said
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("adapter_config.json", "has no config.json: it is an adapter of peft: make a model of it with `convert`"),
+        ("latest_checkpointed_iteration.txt", "it is a checkpoint of Megatron: name it in generate.checkpoint"),
+    ],
+)  # fmt: skip
+def test_folders_of_another_kind_are_told(config, tmp_path, capsys, file, said):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / file).touch()
+    assert commands.main(["generate", str(config), f"generate.model={tmp_path / 'other'}"]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_tokenizer_without_a_token_to_fill_with(config, model_folder, tmp_path, capsys):
+    """One text at a time needs none."""
+    folder = _copy(model_folder, tmp_path / "plain")
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        if (folder / name).is_file():
+            facts = json.loads((folder / name).read_text())
+            kept = {key: value for key, value in facts.items() if key not in ("pad_token", "eos_token")}
+            (folder / name).write_text(json.dumps(kept))
+    words = ["generate", str(config), f"generate.model={folder}", "generate.max_new_tokens=2"]
+    assert commands.main(words) == 0
+    assert commands.main([*words, "generate.batch_size=2"]) == 2
+    assert "generate.batch_size: must be 1, because the tokenizer has neither" in capsys.readouterr().err
+
+
+def test_a_mark_of_the_order_of_bytes_is_no_part_of_a_prompt(config, tmp_path, capsys):
+    words = [
+        "generate",
+        str(config),
+        "generate.prompts=[]",
+        f"generate.prompt_file={tmp_path / 'prompts.txt'}",
+    ]
+    found = []
+    for encoding in ("utf-8", "utf-8-sig"):
+        (tmp_path / "prompts.txt").write_text("The sea\n", encoding=encoding)
+        assert commands.main(words) == 0
+        found.append(capsys.readouterr().out)
+    assert found[0] == found[1]
+
+
+def test_a_link_that_leads_nowhere_is_not_overwritten(config, tmp_path, capsys):
+    """It is found before the texts are made."""
+    (tmp_path / "out.jsonl").symlink_to(tmp_path / "nothing")
+    assert commands.main(["generate", str(config), f"generate.output={tmp_path / 'out.jsonl'}"]) == 2
+    assert "out.jsonl exists and is not overwritten" in capsys.readouterr().err
+    assert not list(tmp_path.glob("*.part"))
 
 
 def test_a_prompt_that_is_too_long_is_named(model_folder, capsys, config):

@@ -42,6 +42,17 @@ def test_runs_and_their_losses(run, capsys) -> None:
     assert "  checkpoint 4  torch  0.0 MB  complete\n" in out and out.endswith("with --verify.\n")
 
 
+def test_a_damaged_run_does_not_hide_the_others(run, capsys) -> None:
+    other = RunFolder(run.path.with_name("20260102-000000"))
+    other.path.mkdir()
+    other.write_status({"state": "done", "task": "sft", "iteration": 7, "iterations": 7})
+    (run.path / "config.yaml").write_text("parallel: {tensor: [\n")
+    assert commands.main(["status", "--report", "runs.html"]) == 0
+    out = capsys.readouterr().out
+    assert f"  {run.path / 'config.yaml'}, line " in out and "20260102-000000  done  sft  7/7" in out
+    assert "20260102-000000" in Path("runs.html").read_text()
+
+
 def damage_cut(place: Path) -> None:
     file = place / "mp_rank_01/model_optim_rng.pt"
     file.write_bytes(file.read_bytes()[:60])

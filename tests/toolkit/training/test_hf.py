@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import math
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +15,7 @@ from megatron_ms import commands, config
 from megatron_ms.errors import UserError
 from megatron_ms.training import folder as folders
 from megatron_ms.training import hf
-from megatron_ms.training.hf_program import _cut, _rows
+from megatron_ms.training.hf_program import Own, _cut, _rows, loaded
 from megatron_ms.upstream.flags import Flags
 from tests.toolkit.inference.conftest import model_folder  # noqa: F401
 from tests.toolkit.packages import needs_packages
@@ -98,6 +100,23 @@ def test_preferences_are_learned_by_trl(flags) -> None:
     assert "--lora_rank" not in whole
     tuned = words("run.task=dpo", "tune.rank=2", "tune.beta=0.3")
     assert "--lora_rank 2" in tuned and "--beta 0.3" in tuned
+
+
+def test_a_folder_that_is_not_complete_is_not_trained(model_folder, tmp_path, torch_by_name) -> None:  # noqa: F811
+    """transformers would take random numbers for what is missing, and train them."""
+    from safetensors.torch import load_file, save_file
+
+    options = SimpleNamespace(bf16=False)
+    assert loaded(Own(str(model_folder)), options).config.num_hidden_layers == 2
+    shutil.copytree(model_folder, tmp_path / "half")
+    file = tmp_path / "half/model.safetensors"
+    held = load_file(file)
+    del held["model.layers.0.self_attn.k_proj.weight"]
+    save_file(held, file, {"format": "pt"})
+    with pytest.raises(
+        SystemExit, match=r"half: the files have no weight model.layers.0.self_attn.k_proj.weight: is"
+    ):
+        loaded(Own(str(tmp_path / "half")), options)
 
 
 def test_a_flag_by_its_own_name_counts(flags) -> None:

@@ -215,7 +215,61 @@ def test_a_checkpoint_that_cannot_be_read(llm, capsys) -> None:
     assert "resume.load: start/iter_0000004 has no checkpoint that can be read: " in capsys.readouterr().err
     file.unlink()
     assert commands.main(["train", "toy.yaml", "resume.load=start"]) == 2
-    assert "there is no mp_rank_00*/model_optim_rng.pt" in capsys.readouterr().err
+    assert "start/iter_0000004/mp_rank_00 has no model_optim_rng.pt: copy it again" in capsys.readouterr().err
+
+
+def test_a_folder_without_a_checkpoint_is_not_taken_for_none(llm, capsys) -> None:
+    """Upstream would only warn, and train random weights."""
+    for name, file in (("hugging", "config.json"), ("adapter", "adapter_config.json"), ("empty", "")):
+        (llm / name).mkdir()
+        if file:
+            (llm / name / file).touch()
+    save(llm / "start", [weights()])
+    save(llm / "cut", [weights()])
+    (llm / "cut" / LATEST).write_text("8")
+    lora = ["run.task=lora", "model.position_embedding_type=rope", "dataset.path=rows"]
+    write(llm / "rows_packed_input_ids_document", [3])
+    none = f"is no folder of checkpoints, because it has no file {LATEST}"
+    for words, said in (
+        (
+            ["resume.load=hugging"],
+            f"resume.load: hugging {none}: make one of this model of Hugging Face with",
+        ),
+        (["resume.load=empty"], f"resume.load: empty {none}\n"),
+        (["resume.load=start/iter_0000004"], f"{none}: name the folder above it"),
+        (["resume.load=cut"], f"resume.load: cut/{LATEST} names iter_0000008, which is not there"),
+        ([*lora, "tune.load=adapter"], f"tune.load: adapter {none}: make one of this adapter of peft with"),
+    ):
+        assert commands.main(["train", "toy.yaml", "train.iterations=6", *words]) == 2
+        assert said in capsys.readouterr().err
+    assert not Path("runs").exists()
+
+
+def test_a_checkpoint_that_was_half_copied(llm, capsys) -> None:
+    half = {
+        name: (shape[0] // 2, *shape[1:]) if "linear" in name or "word" in name else shape
+        for name, shape in weights().items()
+    }
+    save(llm / "start", [half, half])
+    words = [
+        "train",
+        "toy.yaml",
+        "resume.load=start",
+        "parallel.tensor=2",
+        "run.processes=2",
+        "train.iterations=6",
+    ]
+    assert commands.main(words) == 0
+    place = llm / "start/iter_0000004/mp_rank_01"
+    (place / "model_optim_rng.pt").unlink()
+    assert commands.main(words) == 2
+    assert (
+        "resume.load: start/iter_0000004/mp_rank_01 has no model_optim_rng.pt: copy it again"
+        in capsys.readouterr().err
+    )
+    place.rmdir()
+    assert commands.main(words) == 2
+    assert "start/iter_0000004 has 1 parts, but TP 2 x PP 1 has 2: copy it again" in capsys.readouterr().err
 
 
 def test_nothing_in_a_checkpoint_runs(llm, tmp_path) -> None:
