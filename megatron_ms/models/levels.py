@@ -102,24 +102,30 @@ def computed() -> dict[str, dict[str, str]]:
             if row.family == family and catalogue.architecture(row.recipe) == kind
         }
         megatron, hf = level(proofs), PROVEN if "hf" in proofs else UNTESTED
-        found[name] = {"megatron": megatron, "hf": hf, "level": _overall(megatron, hf)}
+        found[name] = {"megatron": megatron, "hf": hf, "level": _overall(proofs)}
     return found
 
 
-def _overall(megatron: str, hf: str) -> str:
-    """The level with the backend that is proven further.
+def _overall(proofs: set[str]) -> str:
+    """The level with both backends.
 
-    With hf nothing is converted, and transformers' own class computes, so what is proven there is a model that is validated.
+    With hf nothing is converted, and transformers' own class computes, so what is proven there is a model that is validated. It is
+    tuned there, too, so LoRA may be proven with hf where all else is proven with Megatron's programs.
     """
-    return f"validated with {HF}" if hf == PROVEN and megatron in (UNTESTED, "preliminary") else megatron
+    megatron = level(proofs)
+    if HF not in proofs or megatron == "released":
+        return megatron
+    if level(proofs | {"lora"}) == "released":
+        return f"released (LoRA with {HF})"
+    return megatron if megatron == "validated" else f"validated with {HF}"
 
 
 def families() -> dict[str, set[str]]:
-    """Family -> the levels of its recipes with Megatron's programs."""
+    """Family -> the levels of its recipes with both backends."""
     known = stored()
     found: dict[str, set[str]] = {}
     for file in catalogue.files():
-        found.setdefault(catalogue.content(file)["about"]["family"], set()).add(known[file.stem]["megatron"])
+        found.setdefault(catalogue.content(file)["about"]["family"], set()).add(known[file.stem]["level"])
     return found
 
 
