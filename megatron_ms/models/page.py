@@ -23,8 +23,8 @@ that differ from it in sizes alone.
 ## Recipes
 
 `megatron` is the level with the programs of MindSpeed-LLM or Megatron-LM, `hf` says whether the model is proven with
-`run.backend: hf`, and `level` is that of the backend that is proven further; "released (LoRA with hf)" says that LoRA is proven with
-`run.backend: hf` and all else with Megatron's programs.
+`run.backend: hf`, and `level` is that of the backend that is proven further; "released (LoRA with hf)" says that LoRA is proven
+with `run.backend: hf` and all else with Megatron's programs.
 Parameters are counted from the recipe, in billions; `active` are those that a token uses, where there are experts.
 """
 _PROOFS = """
