@@ -205,9 +205,10 @@ def _lu_grad(gL, gU, P, L, U):
     if m > k:
         L2, gL2 = t.narrow(L, -2, k, m - k), t.narrow(gL, -2, k, m - k)
         upper = upper - mH(L2) @ gL2
-    phi = t.tril(lower, -1) + t.triu(upper)
-    half = t.linalg_solve_triangular(mH(L1), phi, upper=True, unitriangular=True)
-    gA = t.linalg_solve_triangular(mH(U1), half, upper=False, left=False)
+    gA = t.tril(lower, -1) + t.triu(upper)
+    del lower, upper  # few matrices are kept at a time
+    gA = t.linalg_solve_triangular(mH(L1), gA, upper=True, unitriangular=True)
+    gA = t.linalg_solve_triangular(mH(U1), gA, upper=False, left=False)
     if n > k:
         gA = t.cat([gA, t.linalg_solve_triangular(mH(L1), gU2, upper=True, unitriangular=True)], -1)
     if m > k:
@@ -290,15 +291,32 @@ def lu(self, pivot, get_infos):
     return LU, pivots
 
 
+def _lu_parts_grad(gs, L, U, pivots):
+    if gs[0] is None and gs[1] is None:
+        return None
+    return _lu_grad(gs[0], gs[1], _permutation(pivots, L.shape[-2], L.dtype), L, U)
+
+
+@op(
+    "_lu_parts(Tensor A) -> (Tensor L, Tensor U, Tensor pivots)",
+    node="LinalgLuBackward0",
+    forms="f",
+    grad={"A": _lu_parts_grad},
+)
+def _lu_parts(A):
+    LU, pivots, _ = lapack.LinalgLuFactorEx(A, True)
+    _, L, U = raw.LuUnpack(LU, pivots, True, False)
+    return L, U, pivots
+
+
 @composite("linalg.lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", forms="fo")
 def linalg_lu(A, *, pivot):
     """Return (P, L, U) with A = P L U."""
     check_floating(A, "linalg.lu")
     _check_pivot(pivot, "linalg.lu")
     check_matrix(A, "torch.lu_factor")
-    LU, pivots, _ = t._lu_factor_ex(A)
-    P, L, U = t.lu_unpack(LU, pivots)
-    return named("linalg.lu", P, L, U)
+    L, U, pivots = t._lu_parts(A)
+    return named("linalg.lu", t._lu_permutation(L.detach(), pivots), L, U)
 
 
 @op("_lu_permutation(Tensor LU, Tensor pivots) -> Tensor", forms="f")

@@ -1,5 +1,6 @@
 // The distances between the rows of two matrices, and their gradient.
 #include "linalg.h"
+#include "stepwise.h"
 #include "type_names.h"
 #include "vec_functions.h"
 
@@ -11,8 +12,8 @@ constexpr int64_t kColumns = 512;  // distances of one row that are summed toget
 // Coordinates of one row whose gradients are summed together, in registers.
 template <class C>
 struct Lanes {
-  typedef C V __attribute__((vector_size(64)));
-  static constexpr int64_t kCount = 64 / sizeof(C);
+  typedef C V __attribute__((vector_size(kVectorBytes)));  // the compiler splits wider ones badly
+  static constexpr int64_t kCount = kVectorBytes / sizeof(C);
 };
 
 template <class C>
