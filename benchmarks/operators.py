@@ -249,6 +249,18 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     return args
 
 
+def command(args: argparse.Namespace) -> str:
+    """The command that writes the page of a run with these arguments."""
+    words = ["python -m benchmarks operators --torch-python PATH"]
+    if args.instructions:
+        words.append(f"--instructions {args.instructions}")
+    if tuple(args.sizes) != SIZES:
+        words.append(f"--sizes {','.join(map(str, args.sizes))}")
+    if args.table:
+        words.append(f"--table docs/{args.table.name}")
+    return " ".join(words)
+
+
 def main(argv: list[str]) -> int:
     args = arguments(argv)
     operators = declared()
@@ -271,6 +283,8 @@ def main(argv: list[str]) -> int:
     about = {
         **pair.circumstances(args.rounds, load),
         "sizes": args.sizes,
+        "command": command(args),
+        "limited": f", limited to {args.instructions.upper()}" if args.instructions else "",
         **not_timed(operators, found, without),
     }
     if args.json:

@@ -6,11 +6,12 @@ import fnmatch
 import math
 from pathlib import Path
 
-HEAD = """# Every operator compared with PyTorch
+HEAD = """# Every operator compared with PyTorch{limited}
 
-Written by `python -m benchmarks operators --torch-python PATH --table docs/operators_speed.md`; do not edit by hand. The rows are
-generated from the operator table. Both sides run the same call in two processes that take turns on one machine ({cpu}, {threads}
-threads, load average {load} before the run), on inputs of about {sizes} elements, and on fewer for operators of cubic cost.
+Written by `{command}`; do not edit by hand.
+The rows are generated from the operator table. Both sides run the same call in two processes that take turns on one machine
+({cpu}, {threads} threads, load average {load} before the run), on inputs of about {sizes} elements, and on fewer for operators
+of cubic cost.
 A ratio is PyTorch's time divided by msadapter's, so msadapter is faster where it is above 1. Times are medians over {rounds} turns,
 and over up to four times as many where the ratios of the turns differ by more than a fifth.
 The targets hold for inputs of about {middle} elements, and so do times without a size.

@@ -280,9 +280,18 @@ def test_the_page_has_targets_means_worst_rows_and_what_stands_apart(tmp_path, m
         "without": ["odd"],
         "left_out": {"It is a view": ["narrow"]},
         "fixed": ["even"],
+        "command": operators.command(
+            SimpleNamespace(instructions="avx2", sizes=[4096, 65536], table=tmp_path / "page.md")
+        ),
+        "limited": ", limited to AVX2",
     }
     page = operators_report.markdown(about, results, "picture.png")
     lines = page.splitlines()
+    assert (
+        lines[0].endswith(", limited to AVX2")
+        and "--torch-python PATH --instructions avx2 --sizes 4096,65536" in page
+    )
+    assert "--table docs/page.md" in page
     assert "| repeat | float32 | forward | 100 us | 1.00 ms | 0.90 | 0.10 |  | its own reason |" in lines
     assert "| log | float32 | forward | 2.00 ms | 1.00 ms |  | 2.00 | 2.00 |  |" in lines
     assert "| repeat, float32, forward | 0.90 at 4096, 0.10 at 65536 |" in lines
