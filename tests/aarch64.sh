@@ -2,6 +2,7 @@
 # The tests of the operators on aarch64, which qemu emulates on a machine of another kind:
 #
 #     bash tests/aarch64.sh                        # tests/ops; hours, because every instruction is emulated
+#     bash tests/aarch64.sh --every 10 tests/ops   # every tenth case of a test, and each operator at least once (tests/sampling.py)
 #     bash tests/aarch64.sh tests/nested -k sum    # arguments go to pytest
 #
 # On Debian, it needs `apt install qemu-user-static g++-aarch64-linux-gnu`. Everything else comes into build/aarch64, and
@@ -71,6 +72,7 @@ fi
 
 export PYTHONPATH="$root:$home/packages" PYTHONDONTWRITEBYTECODE=1
 export CXX="$home/bin/g++" MSADAPTER_CACHE="$home/cache" MSADAPTER_CPU="${AARCH64_CPU:-armv8-a}"
+export MSADAPTER_SLOWER="${MSADAPTER_SLOWER:-20}" # the time limits of single cases, times this
 cd "$root"
 "$home/bin/python" -c 'import platform, sys; print("Python", platform.python_version(), platform.machine(), sys.executable)'
 "$home/bin/python" -m msadapter build

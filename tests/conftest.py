@@ -17,7 +17,30 @@ from pathlib import Path
 
 import pytest
 
+from tests.sampling import sampled
+
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--every",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run every N-th case of each test, and all that name an operator for the first time",
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    every = config.getoption("--every")
+    if every < 1:
+        raise pytest.UsageError(f"--every must be at least 1, not {every}")
+    kept = sampled([item.nodeid for item in items], every)
+    left_out = [item for item in items if item.nodeid not in kept]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item.nodeid in kept]
 
 
 def _path_from(variable: str, what: str) -> Path:

@@ -21,7 +21,7 @@ from tests.golden import second_order, store
 EXTREMES = [0, 2**31, 2**62, 2**63 - 1, -1, -(2**63), 2**64]
 VARIANTS = 3  # calls of one operator that give different arguments
 MEMORY = 1 << 30  # bytes that a child process may take in addition to what it has when it starts
-SECONDS = 3
+SECONDS = 3 * int(os.environ.get("MSADAPTER_SLOWER", "1"))
 
 
 def places(value, path=()) -> list[tuple]:
