@@ -1,20 +1,19 @@
 """Saves checkpoints. All processes of a group write their parts of one checkpoint."""
 
-import copy
-import threading
 import warnings
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import Enum
 
-from ...futures import Future
-from ...tensor import Tensor
-from .._shard.sharded_tensor import ShardedTensor
 from ._deprecated import storage_second
 from .default_planner import DefaultSavePlanner
 from .filesystem import FileSystemWriter
 from .metadata import Metadata
+from .staging import AsyncStager, BlockingAsyncStager
 from .stateful import Stateful
 from .utils import _DistWrapper
 
-__all__ = ["async_save", "save", "save_state_dict"]
+__all__ = ["AsyncCheckpointerType", "AsyncSaveResponse", "async_save", "save", "save_state_dict"]
 
 
 @storage_second("storage_writer")
@@ -74,46 +73,88 @@ def _save(state_dict, writer, group, planner, no_dist, coordinator_rank=0):
     return together.all_reduce("write", write, finish)
 
 
-def async_save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None):
-    """Copies state_dict immediately and saves the copy in a thread. Returns a future of the Metadata.
+class AsyncCheckpointerType(Enum):
+    """Where async_save writes: in a thread, or in a process of its own."""
 
-    Until the future is done, the group must not be used for other object collectives, so pass a separate group.
+    THREAD = "thread"
+    PROCESS = "process"
+
+
+@dataclass
+class AsyncSaveResponse:
+    """What async_save returns if its stager copies in the background.
+
+    staging_completion: done when the copy exists, so that the tensors may change again. upload_completion: done when the checkpoint
+    is written.
     """
-    staged = _staged(_plain(state_dict))
-    result = Future()
 
-    def run():
-        try:
-            result.set_result(
-                save(
-                    staged,
-                    checkpoint_id=checkpoint_id,
-                    storage_writer=storage_writer,
-                    planner=planner,
-                    process_group=process_group,
-                )
+    staging_completion: Future
+    upload_completion: Future
+
+
+def async_save(
+    state_dict,
+    *,
+    checkpoint_id=None,
+    storage_writer=None,
+    planner=None,
+    process_group=None,
+    async_checkpointer_type: AsyncCheckpointerType = AsyncCheckpointerType.THREAD,
+    async_stager: AsyncStager | None = None,
+    no_dist: bool = False,
+    use_collectives: bool = True,
+) -> Future | AsyncSaveResponse:
+    """Copies state_dict and saves the copy in a thread. Returns a future (of concurrent.futures) of the Metadata.
+
+    async_stager: makes the copy; without it the copy is made before this function returns. If its `stage` returns a future, so does
+    this function return an AsyncSaveResponse. Until the future is done, the group must not be used for other object collectives, so
+    pass a separate group.
+    """
+    for name, refused in (
+        ("async_checkpointer_type=PROCESS", async_checkpointer_type == AsyncCheckpointerType.PROCESS),
+        ("use_collectives=False", not use_collectives),
+    ):
+        if refused:
+            raise NotImplementedError(
+                f"torch.distributed.checkpoint.async_save: {name} is not supported (docs/coverage.md)"
             )
-        except Exception as err:  # it belongs to whoever waits
-            result.set_exception(err)
-        except BaseException as err:  # CheckpointException is not an Exception
-            result.set_exception(RuntimeError(str(err)))
+    stager = async_stager or BlockingAsyncStager()
+    staged = stager.stage(_plain(state_dict))
+    behind = isinstance(staged, Future)
 
-    result.thread = threading.Thread(target=run, name="checkpoint", daemon=False)
-    result.thread.start()
-    return result
+    def run() -> Metadata:
+        return save(
+            staged.result() if behind else staged,
+            checkpoint_id=checkpoint_id,
+            storage_writer=storage_writer,
+            planner=planner,
+            process_group=process_group,
+            no_dist=no_dist,
+        )
+
+    executor = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+    upload = executor.submit(run)
+    executor.shutdown(wait=False)
+    if behind:
+        return AsyncSaveResponse(_completion(staged), upload)
+    if stager.should_synchronize_after_execute:
+        stager.synchronize_staging()
+    return upload
 
 
-def _staged(value):
-    if isinstance(value, Tensor):
-        return value.detach().cpu().clone()
-    if isinstance(value, ShardedTensor):
-        shards = [type(shard)(_staged(shard.tensor), shard.metadata) for shard in value.local_shards()]
-        return ShardedTensor(value.metadata(), shards, value._process_group)
-    if isinstance(value, dict):
-        return {key: _staged(inner) for key, inner in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(map(_staged, value))
-    return copy.deepcopy(value)
+def _completion(staged: Future) -> Future:
+    """A future that is done when `staged` is, with None or the same exception."""
+    done: Future = Future()
+
+    def pass_on(future: Future) -> None:
+        error = future.exception()
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    staged.add_done_callback(pass_on)
+    return done
 
 
 def save_state_dict(

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from concurrent.futures import Future
 
 import torch
 import torch.distributed as dist
@@ -13,6 +14,8 @@ from torch.distributed._shard.sharded_tensor import (
     ShardedTensorMetadata,
     TensorProperties,
 )
+from torch.distributed.checkpoint.staging import BlockingAsyncStager, DefaultStager, StagingOptions
+from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType, AsyncSaveResponse
 
 
 def folder() -> str:
@@ -69,11 +72,62 @@ def check_async_save(rank, size):
     path, t = folder(), torch.full((4,), 1.0)
     future = dcp.async_save({"t": t}, checkpoint_id=path, process_group=dist.new_group())
     t.zero_()  # the copy was made before this
-    future.wait()
+    assert isinstance(future.result(), dcp.Metadata)
     dist.barrier()
     read = {"t": torch.zeros(4)}
     dcp.load(read, checkpoint_id=path)
     assert read["t"].tolist() == [1.0] * 4
+
+
+def check_async_save_with_a_stager(rank, size):
+    stager = DefaultStager(StagingOptions(False, False, use_async_staging=True, use_non_blocking_copy=False))
+    group = dist.new_group()
+    for value in (2.0, 3.0):
+        path, t = folder(), torch.full((4,), value)
+        answer = dcp.async_save({"t": t}, checkpoint_id=path, process_group=group, async_stager=stager)
+        assert isinstance(answer, AsyncSaveResponse)
+        assert answer.staging_completion.result() is None
+        t.zero_()
+        answer.upload_completion.result()
+        dist.barrier()
+        read = {"t": torch.zeros(4)}
+        dcp.load(read, checkpoint_id=path)
+        assert read["t"].tolist() == [value] * 4
+    stager.close()
+
+
+def check_an_error_of_async_save_reaches_its_future(rank, size):
+    class Broken(BlockingAsyncStager):
+        def stage(self, state_dict):
+            failed = Future()
+            failed.set_exception(ValueError("no room"))
+            return failed
+
+    answer = dcp.async_save({"t": torch.ones(1)}, checkpoint_id=folder(), async_stager=Broken())
+    for future in (answer.staging_completion, answer.upload_completion):
+        assert "no room" in str(future.exception())
+    state = {"t": torch.ones(1)}
+    for options in (
+        {"async_checkpointer_type": AsyncCheckpointerType.PROCESS},
+        {"use_collectives": False},
+    ):
+        try:
+            dcp.async_save(state, checkpoint_id=folder(), **options)
+        except NotImplementedError as error:
+            assert "async_save" in str(error)
+        else:
+            raise AssertionError("no error")
+
+
+def check_a_cached_copy_is_written_to_again(rank, size):
+    stager, t = BlockingAsyncStager(cache_staged_state_dict=True), torch.ones(3)
+    first = stager.stage({"t": t, "rows": [t * 2], "n": 1})
+    t.fill_(5)
+    assert first["t"].tolist() == [1] * 3 and first["rows"][0].tolist() == [2] * 3
+    again = stager.stage({"t": t, "rows": [t * 2], "n": 2})
+    assert again["t"] is first["t"] and again["t"].tolist() == [5] * 3 and again["n"] == 2
+    larger = stager.stage({"t": torch.ones(4), "rows": [], "n": 3})
+    assert larger["t"].tolist() == [1] * 4 and larger["rows"] == []
 
 
 def check_errors_reach_all_ranks(rank, size):
