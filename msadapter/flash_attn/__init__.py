@@ -4,7 +4,8 @@ With MSADAPTER_FLASH_ATTN=1, `import flash_attn` returns this package (docs/dist
 asks for it. A causal mask and a window count from the last key, as FlashAttention's do. A query that sees no key gets zeros.
 """
 
-from .. import arange, cat, einsum, inf, logsumexp, stack, zeros
+from .. import cat, stack, zeros
+from ..nn.attention._formula import attend, paged
 
 __version__ = "2.7.4"  # whose arguments these are
 __all__ = ["flash_attn_func", "flash_attn_varlen_func", "flash_attn_with_kvcache"]
@@ -19,7 +20,7 @@ def flash_attn_func(
     With return_attn_probs, a tuple of it, the logarithm of the sum of the exponentials (batch, heads, queries), and None.
     """
     _check(dropout_p=dropout_p, softcap=softcap, alibi_slopes=alibi_slopes)
-    pairs = [_attend(*one, softmax_scale, causal, window_size) for one in zip(q, k, v, strict=True)]
+    pairs = [attend(*one, softmax_scale, causal, window_size) for one in zip(q, k, v, strict=True)]
     out, logs = stack([pair[0] for pair in pairs]), stack([pair[1] for pair in pairs])
     return (out, logs, None) if return_attn_probs else out
 
@@ -43,8 +44,8 @@ def flash_attn_varlen_func(
         if block_table is None:
             keys, values = (x[ends_k[i] : ends_k[i + 1]] for x in (k, v))
         else:
-            keys, values = (_paged(x, block_table[i], count) for x in (k, v))
-        out, log = _attend(q[ends_q[i] : ends_q[i + 1]], keys, values, softmax_scale, causal, window_size)
+            keys, values = (paged(x, block_table[i], count) for x in (k, v))
+        out, log = attend(q[ends_q[i] : ends_q[i + 1]], keys, values, softmax_scale, causal, window_size)
         outs.append(out)
         logs.append(log)
     rest = q.shape[0] - ends_q[-1]
@@ -75,8 +76,8 @@ def flash_attn_with_kvcache(
         if block_table is None:
             keys, values = k_cache[i, :count], v_cache[i, :count]
         else:
-            keys, values = (_paged(x, block_table[i], count) for x in (k_cache, v_cache))
-        pairs.append(_attend(q[i], keys, values, softmax_scale, causal, window_size))
+            keys, values = (paged(x, block_table[i], count) for x in (k_cache, v_cache))
+        pairs.append(attend(q[i], keys, values, softmax_scale, causal, window_size))
     out = stack([pair[0] for pair in pairs])
     return (out, stack([pair[1] for pair in pairs])) if return_softmax_lse else out
 
@@ -86,25 +87,3 @@ def _check(**arguments) -> None:
     for name, value in arguments.items():
         if value is not None and not (isinstance(value, (int, float)) and value == 0):
             raise NotImplementedError(f"flash_attn: {name} is not supported (docs/coverage.md)")
-
-
-def _paged(pages, row, count: int):
-    """The first `count` elements of the pages that a row of a block table names: (count, groups, width)."""
-    size = pages.shape[1]
-    return pages[row[: -(-count // size)].long()].flatten(0, 1)[:count]
-
-
-def _attend(q, k, v, scale, causal: bool, window):
-    """(attention of q (s, h, d) over k and v (t, g, d), logarithm of the sum of the exponentials (h, s)), in float32 inside."""
-    queries, keys = q.shape[0], k.shape[0]
-    if keys == 0:
-        return q.new_zeros((*q.shape[:-1], v.shape[-1])), zeros((q.shape[1], queries), device=q.device) - inf
-    heads = q.shape[1] // k.shape[1]
-    k, v = (x.float().repeat_interleave(heads, 1) for x in (k, v))
-    scores = einsum("shd,thd->hst", q.float(), k) * (q.shape[-1] ** -0.5 if scale is None else scale)
-    ahead = arange(keys, device=q.device) - arange(queries, device=q.device).unsqueeze(1) - (keys - queries)
-    left, right = window[0], 0 if causal else window[1]
-    hidden = (ahead > right) & (right >= 0) | (-ahead > left) & (left >= 0)
-    scores = scores.masked_fill(hidden, -inf)
-    weights = scores.softmax(-1).masked_fill(hidden.all(-1, keepdim=True), 0.0)
-    return einsum("hst,thd->shd", weights, v).to(q.dtype), logsumexp(scores, -1)

@@ -54,6 +54,7 @@ SUITES = {
     "extreme_integers": _suite("golden.extreme_integers", seed=20, packed=True),
     "facts": _suite("golden.make_facts"),
     "files": _suite("golden.make_files"),
+    "flex_attention": _suite("nn.flex_cases", packed=True),
     "func": _suite("func.functional_cases", "func.func_cases"),
     "futures": _suite("futures.futures_cases"),
     "fx": _suite("fx.fx_cases", "fx.make_fx_cases"),

@@ -74,6 +74,7 @@ RULES: list[tuple[str, str, Rule]] = [
     ("distributions", "slopes.*", _plain(1e-3)),
     ("distributions", ".*", replace(DEFAULT, strides=False)),
     ("dtensor", ".*", _plain(1e-5, floor=0.1)),
+    ("flex_attention", ".*", Rule(SUMS, strides=False)),
     # The vectorised code of PyTorch leaves some results permuted.
     ("func", ".*", Rule(SINGLE, strides=False)),
     ("masked", ".*half.*", Rule(dict.fromkeys(SINGLE, 1e-3))),
