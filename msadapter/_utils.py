@@ -9,6 +9,7 @@ import traceback
 
 from . import ops
 from ._host import accelerator, extensions
+from ._process import get_device_module
 from ._values.base import _C
 from ._values.device import device as _device
 from ._values.dtype import int32, int64
@@ -334,3 +335,17 @@ def classproperty(func):
 def is_compiling() -> bool:
     """Return False, because nothing is traced."""
     return False
+
+
+def _get_device_module(device_type: str):
+    """Return the module torch.cuda, torch.cpu ... of a kind of device.
+
+    Raises:
+        RuntimeError: torch has no such module.
+    """
+    try:
+        return get_device_module(device_type)
+    except RuntimeError:
+        raise RuntimeError(
+            f"Device '{device_type}' does not have a corresponding module registered as 'torch.{device_type}'."
+        ) from None

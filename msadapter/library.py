@@ -520,6 +520,16 @@ def _load_library(path: str) -> None:
     _loaded_libraries.add(str(place))
 
 
+def _define_collectives(space: str) -> None:
+    """Define the collectives that programs name as operators, so that they can tell a checkpoint to keep their results."""
+    from .distributed._functional_collectives import OPERATORS  # here: few programs name them
+
+    for schema, function in OPERATORS:
+        name, _, rest = schema.partition("(")
+        _define(f"{space}::{name}", f"({rest}")
+        impl(f"{space}::{name}", _ANY, function)
+
+
 @functools.cache
 def _namespace(name: str):
     """torch.ops.<name>; in aten, what programs define comes before the operators of the table."""
@@ -530,6 +540,8 @@ def _namespace(name: str):
     programs = _OpNamespace(name)
     if name == "profiler":
         programs._record_function_enter, programs._record_function_exit = enter_range, exit_range
+    if name == "_c10d_functional" and not find(name, "all_reduce"):
+        _define_collectives(name)
     if name != "aten":
         return programs
     from ._aten import namespace  # here: it is large, and few programs name it

@@ -126,6 +126,45 @@ def from_file(filename, shared=None, size=0, *, dtype=None, device=None, require
     return found.requires_grad_() if requires_grad else found
 
 
+def _scaled_dot_product_attention_math(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, dropout_mask=None, *, scale=None, enable_gqa=False
+):  # fmt: skip
+    """Return the attention by the formula, and its weights."""
+    if dropout_p or dropout_mask is not None:
+        raise NotImplementedError(
+            "torch.ops.aten._scaled_dot_product_attention_math: dropout is not supported (docs/coverage.md)"
+        )
+    attention = namespaces["nn.functional"]["scaled_dot_product_attention"]
+    options = {"is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
+    keys = namespaces["torch"]["eye"](key.shape[-2], dtype=key.dtype, device=key.device)
+    weights = attention(query, key, keys.expand(*key.shape[:-2], *keys.shape), attn_mask, **options)
+    return attention(query, key, value, attn_mask, **options), weights
+
+
+def _of_accelerators(name: str):
+    """Return an operator that PyTorch has for its accelerators alone.
+
+    A call raises NotImplementedError, as it does on PyTorch's CPU.
+    """
+
+    def operator(*args, **kwargs):
+        raise NotImplementedError(
+            f"Could not run 'aten::{name}': it is a kernel of PyTorch's accelerators; "
+            "torch.nn.functional.scaled_dot_product_attention computes the same here (docs/coverage.md)"
+        )
+
+    operator.__name__ = name
+    return operator
+
+
+_ATTENTION_KERNELS = (
+    "_scaled_dot_product_cudnn_attention",
+    "_scaled_dot_product_efficient_attention",
+    "_scaled_dot_product_flash_attention",
+    "_scaled_dot_product_fused_attention_overrideable",
+)
+
+
 def _averaging(name: str):
     """Return a loss of torch whose ``reduction`` is 1 (mean) by default, as in PyTorch's dispatcher, and not 0 (none)."""
     function, position = namespaces["torch"][name], declarations[name].schema.index("reduction")
@@ -151,6 +190,8 @@ _LOSSES = (
 OPERATORS = {name: _averaging(name) for name in _LOSSES} | {
     f.__name__: f
     for f in (
+        *map(_of_accelerators, _ATTENTION_KERNELS),
+        _scaled_dot_product_attention_math,
         _assert_scalar,
         _assert_async,
         _assert_tensor_metadata,

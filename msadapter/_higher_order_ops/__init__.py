@@ -1,5 +1,7 @@
 """torch._higher_order_ops: control flow as functions. They run as they are called, like Python's own control flow.
 
+Of the operators of PyTorch's compiler there are names, with which programs tell what a checkpoint keeps. They refuse to be called.
+
 PyTorch compiles the functions that they are given, and refuses functions that write to their arguments or return them. Here such
 functions run.
 """
@@ -10,4 +12,26 @@ from .map import map
 from .scan import scan
 from .while_loop import while_loop
 
-__all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
+__all__ = [
+    "associative_scan",
+    "cond",
+    "flex_attention",
+    "inductor_compiled_code",
+    "map",
+    "scan",
+    "while_loop",
+]
+
+
+def _refused(name: str):
+    def operator(*args, **kwargs):
+        raise NotImplementedError(
+            f"torch._higher_order_ops.{name}: operators of PyTorch's compiler are not supported (docs/coverage.md)"
+        )
+
+    operator.__name__ = name
+    return operator
+
+
+flex_attention = _refused("flex_attention")
+inductor_compiled_code = _refused("inductor_compiled_code")

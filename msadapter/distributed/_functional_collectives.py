@@ -3,7 +3,7 @@
 from .. import ops
 from ..autograd import Function
 from . import collectives
-from .process_group import ProcessGroup, resolve
+from .process_group import ProcessGroup, _resolve_process_group, resolve
 from .reduce_op import ReduceOp
 
 
@@ -126,3 +126,33 @@ def reduce_scatter_tensor_autograd(self, reduceOp, scatter_dim, group, tag=""):
             "supported (docs/coverage.md)"
         )
     return _ReduceScatter.apply(self, reduceOp, scatter_dim, group)
+
+
+# ---- as operators, which find their group by its name
+def _named(function, *positions: int):
+    """Return a function like ``function``, for arguments of which only those at ``positions`` are passed, before the group."""
+
+    def operator(*args):
+        return function(*(args[i] for i in positions), _resolve_process_group(args[-1]))
+
+    return operator
+
+
+#: The operators of torch.ops._c10d_functional: the schema, and the function.
+OPERATORS = (
+    ("all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor", _named(all_reduce, 0, 1)),
+    ("broadcast(Tensor input, int src, str group_name) -> Tensor", _named(broadcast, 0, 1)),
+    (
+        "all_gather_into_tensor(Tensor input, int group_size, str group_name) -> Tensor",
+        _named(lambda x, group: all_gather_tensor(x, 0, group), 0),
+    ),
+    (
+        "reduce_scatter_tensor(Tensor input, str reduce_op, int group_size, str group_name) -> Tensor",
+        _named(lambda x, op, group: reduce_scatter_tensor(x, op, 0, group), 0, 1),
+    ),
+    (
+        "all_to_all_single(Tensor input, SymInt[] output_split_sizes, SymInt[] input_split_sizes, str group_name) -> Tensor",
+        _named(all_to_all_single, 0, 1, 2),
+    ),
+    ("wait_tensor(Tensor tensor) -> Tensor", wait_tensor),
+)

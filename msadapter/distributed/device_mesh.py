@@ -156,6 +156,31 @@ class DeviceMesh:
         root._flatten_mapping[name] = made
         return made
 
+    def _unflatten(self, dim, mesh_sizes, mesh_dim_names, backend_override=None) -> "DeviceMesh":
+        """A mesh of the same processes in which several dimensions take the place of one.
+
+        dim: the dimension, by index or name. mesh_sizes, mesh_dim_names: the new dimensions, whose sizes multiply to its size. All
+        processes must call it, because the new dimensions get groups. The new mesh is sliced by its own names.
+        backend_override: not used, because processes have one kind of communication here.
+        """
+        if isinstance(dim, str) and dim not in (self.mesh_dim_names or ()):
+            raise ValueError(f"dim {dim} specified in `_unflatten` is not in {self.mesh_dim_names}")
+        dim = self.mesh_dim_names.index(dim) if isinstance(dim, str) else dim
+        if dim >= self.ndim:
+            raise ValueError(f"dim {dim} specified in `_unflatten` is out of range {self.ndim}")
+        if len(mesh_sizes) != len(mesh_dim_names):
+            raise RuntimeError("mesh_dim_names must have same length as mesh_sizes in _unflatten!")
+        if math.prod(mesh_sizes) != self._shape[dim]:
+            raise ValueError(
+                f"the sizes {tuple(mesh_sizes)} do not multiply to {self._shape[dim]}, the size of dim {dim} of {self}"
+            )
+        names = self.mesh_dim_names or tuple(f"dim_{i}" for i in range(self.ndim))
+        return DeviceMesh(
+            self.device_type,
+            _split_dim(self._ranks, dim, tuple(mesh_sizes)),
+            mesh_dim_names=(*names[:dim], *mesh_dim_names, *names[dim + 1 :]),
+        )
+
     def __getstate__(self):
         return {
             k: v
@@ -216,6 +241,18 @@ def _place(ranks, rank):
         if inner is not None:
             return (i, *inner)
     return None
+
+
+def _nested(ranks: list, shape) -> list:
+    """The elements of a list as nested lists of a shape."""
+    for length in reversed(shape[1:]):
+        ranks = [ranks[i : i + length] for i in range(0, len(ranks), length)]
+    return ranks
+
+
+def _split_dim(ranks, dim: int, sizes: tuple) -> list:
+    """Nested lists with several dimensions in the place of one."""
+    return _nested(ranks, sizes) if dim == 0 else [_split_dim(part, dim - 1, sizes) for part in ranks]
 
 
 def _at(ranks, place):
@@ -331,7 +368,5 @@ def init_device_mesh(
             f"Mesh should not be bigger than default world size {setup.get_world_size()}, "
             f"but found {count} ranks!"
         )
-    ranks = list(range(count))
-    for length in reversed(mesh_shape[1:]):
-        ranks = [ranks[i : i + length] for i in range(0, len(ranks), length)]
+    ranks = _nested(list(range(count)), mesh_shape)
     return DeviceMesh(device_type, ranks, mesh_dim_names=mesh_dim_names)

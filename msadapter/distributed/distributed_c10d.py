@@ -47,6 +47,7 @@ from .process_group import (
     ProcessGroup,
     ProcessGroupGloo,
     ProcessGroupNCCL,
+    _resolve_process_group,
     default_pg_nccl_timeout,
     default_pg_timeout,
     group,
@@ -194,14 +195,6 @@ __all__ = [
 def _get_process_group_name(pg) -> str:
     """The name of a group in the table."""
     return _world.pg_names.get(pg, "None")
-
-
-def _resolve_process_group(group_name: str):
-    """The group of a name."""
-    for pg, name in _world.pg_names.items():
-        if name == group_name:
-            return pg
-    raise RuntimeError(f"Could not resolve the process group registered under the name {group_name}")
 
 
 def _get_default_store() -> Store:

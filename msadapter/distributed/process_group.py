@@ -260,3 +260,11 @@ def resolve(pg):
     if pg is GroupMember.NON_GROUP_MEMBER:
         return None
     return default_group() if pg is None else pg
+
+
+def _resolve_process_group(group_name: str) -> ProcessGroup:
+    """The group of a name. RuntimeError if there is none."""
+    for pg, name in world.pg_names.items():
+        if name == group_name:
+            return pg
+    raise RuntimeError(f"Could not resolve the process group registered under the name {group_name}")

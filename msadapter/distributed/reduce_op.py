@@ -25,6 +25,16 @@ class ReduceOp:
         self.op = _RedOpType(getattr(op, "op", op))
         self.factor = factor
 
+    @property
+    def name(self) -> str:
+        """The name, such as "SUM"."""
+        return self.op.name
+
+    @property
+    def value(self) -> int:
+        """The number of the kind."""
+        return int(self.op)
+
     def __eq__(self, other):
         return (
             int(self.op) == int(getattr(other, "op", other)) if isinstance(other, (ReduceOp, int)) else False

@@ -97,7 +97,7 @@ def __getattr__(name: str):
     if name in table:
         return table[name]
     namespace = extensions.operator_namespaces.value
-    if namespace is not None and not name.startswith("_"):
+    if namespace is not None and not name.startswith("__"):
         return namespace(name)
     raise AttributeError(f"module {__name__!r} has no operator {name!r}")
 

@@ -159,3 +159,33 @@ def test_settings_of_tunable_products_are_kept(monkeypatch):
     for name, arguments in refused.items():
         with pytest.raises(NotImplementedError, match=rf"torch\.cuda\.tunable\.{name}: "):
             getattr(tunable, name)(*arguments)
+
+
+def test_options_and_switches_of_the_compiler_are_there_to_be_set(monkeypatch):
+    from msadapter._functorch import config
+
+    monkeypatch.setattr(config, "activation_memory_budget", 0.5)
+    torch._C._dynamo.eval_frame._set_lru_cache(False)
+    assert torch._utils._get_device_module("cpu") is torch.cpu
+    with pytest.raises(RuntimeError, match="Device 'nowhere' does not have a corresponding module"):
+        torch._utils._get_device_module("nowhere")
+
+
+def test_what_programs_import_before_they_need_it_refuses_to_be_used():
+    from msadapter.distributed.pipelining import schedules
+    from msadapter.distributed.tensor.experimental import _attention
+
+    for call, name in (
+        (torch._higher_order_ops.flex_attention, "flex_attention"),
+        (torch._higher_order_ops.inductor_compiled_code, "inductor_compiled_code"),
+        (schedules._PipelineScheduleRuntime, "_PipelineScheduleRuntime"),
+        (_attention._ContextParallel, "_ContextParallel"),
+        (_attention._HeadTailLoadBalancer, "_HeadTailLoadBalancer"),
+        (_attention._PTRRLoadBalancer, "_PTRRLoadBalancer"),
+        (_attention._context_parallel_shard, "_context_parallel_shard"),
+        (_attention._enable_context_parallel_dispatcher, "_enable_context_parallel_dispatcher"),
+        (_attention._disable_context_parallel_dispatcher, "_disable_context_parallel_dispatcher"),
+        (lambda: _attention.set_rotate_method("allgather"), "set_rotate_method"),
+    ):
+        with pytest.raises(NotImplementedError, match=rf"{name}: .*not supported|{name} is not supported"):
+            call()

@@ -297,6 +297,23 @@ def test_a_mesh_of_three_dims(job):
     assert resources.mesh_stack == []
 
 
+def test_a_dimension_is_split(job):
+    mesh = init_device_mesh("cpu", (12,), mesh_dim_names=("world",))
+    split = mesh._unflatten(0, (2, 3, 2), ("a", "b", "c"), backend_override={"a": "fake"})
+    assert split == init_device_mesh("cpu", (2, 3, 2), mesh_dim_names=("a", "b", "c"))
+    assert split["a", "c"]._flatten().get_group().ranks == [0, 1, 6, 7]
+    inner = init_device_mesh("cpu", (2, 6), mesh_dim_names=("x", "y"))._unflatten("y", (3, 2), ("b", "c"))
+    assert inner.mesh.tolist() == split.mesh.tolist() and inner.mesh_dim_names == ("x", "b", "c")
+    for dim, sizes, names, error, text in (
+        ("z", (2, 6), ("a", "b"), ValueError, "dim z specified in `_unflatten` is not in"),
+        (3, (2, 6), ("a", "b"), ValueError, "dim 3 specified in `_unflatten` is out of range 1"),
+        (0, (2, 6), ("a",), RuntimeError, "same length"),
+        (0, (2, 5), ("a", "b"), ValueError, "do not multiply to 12"),
+    ):
+        with pytest.raises(error, match=text):
+            mesh._unflatten(dim, sizes, names)
+
+
 def test_flattened_parts_of_a_mesh(job):
     mesh = init_device_mesh("cpu", (2, 3, 2), mesh_dim_names=("a", "b", "c"))
     flat = mesh["a", "c"]._flatten()
@@ -499,3 +516,7 @@ def test_the_first_matrices_of_a_seed(doubled):
         with pytest.raises(ValueError, match="Expect `start_powerSGD_iter` > 1"):
             powerSGD_hook.PowerSGDState(None, 1, 1, **options)
     powerSGD_hook.PowerSGDState(None, 1, 1, use_error_feedback=False, warm_start=False)
+
+
+def test_kinds_of_reductions_have_names():
+    assert [ReduceOp.MAX.name, ReduceOp.MAX.value, ReduceOp(ReduceOp.AVG).name] == ["MAX", 4, "AVG"]

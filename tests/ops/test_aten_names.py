@@ -56,3 +56,25 @@ def test_checks_raise_their_class(check, error):
         getattr(torch, check)(False, "why")
     with pytest.raises(error, match="^some$"):
         torch._check_tensor_all_with(error, torch.tensor([True, False]), lambda: "some")
+
+
+@pytest.mark.parametrize("kernel", ["cudnn", "efficient", "flash", "fused"])
+def test_attention_of_accelerators_has_names(kernel):
+    """Programs tell a checkpoint by them what it keeps; they cannot be called, as on PyTorch's CPU."""
+    name = f"_scaled_dot_product_{kernel}_attention" + ("_overrideable" if kernel == "fused" else "")
+    operator = getattr(torch.ops.aten, name).default
+    assert (
+        operator == getattr(torch.ops.aten, name).default and len({operator, torch.ops.aten.mm.default}) == 2
+    )
+    with pytest.raises(NotImplementedError, match=name):
+        operator(torch.ones(1, 1, 2, 4), torch.ones(1, 1, 2, 4), torch.ones(1, 1, 2, 4))
+
+
+def test_attention_by_the_formula_also_gives_its_weights():
+    torch.manual_seed(3)
+    q, k, v = torch.randn(2, 4, 3, 8), torch.randn(2, 2, 5, 8), torch.randn(2, 2, 5, 6)
+    out, weights = torch.ops.aten._scaled_dot_product_attention_math(q, k, v, scale=0.3, enable_gqa=True)
+    k, v = (x.repeat_interleave(2, 1) for x in (k, v))
+    expected = (q @ k.mT * 0.3).softmax(-1)
+    torch.testing.assert_close(weights, expected, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(out, expected @ v, rtol=1e-5, atol=1e-6)

@@ -38,6 +38,16 @@ class _Action(NamedTuple):
         return f"{self.stage_index}{self.computation_type}{self.microbatch_index}"
 
 
+#: The kind of a pass in which a stage works forward while another works backward. The schedules here have none.
+OVERLAP_F_B = "OVERLAP_F_B"
+
+
+def _wait_batch_p2p(work: list) -> None:
+    """Wait until each of several messages is complete."""
+    for one in work:
+        one.wait()
+
+
 class _PipelineSchedule:
     """What all schedules have: splitting, running in order, losses and results."""
 
@@ -311,6 +321,26 @@ class ScheduleDualPipeV:
         raise NotImplementedError(
             "torch.distributed.pipelining.ScheduleDualPipeV: a backward pass in two parts "
             "is not supported (docs/coverage.md)"
+        )
+
+
+class _PipelineContext(NamedTuple):
+    """What PyTorch passes to the functions of a program that takes over a kind of pass. No schedule here calls such a function."""
+
+    schedule_ref: Any
+    arg_mbs: list | None = None
+    kwarg_mbs: list | None = None
+    target_mbs: list | None = None
+    losses: list | None = None
+
+
+class _PipelineScheduleRuntime:
+    """Not supported: raises NotImplementedError."""
+
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError(
+            "torch.distributed.pipelining.schedules._PipelineScheduleRuntime: a schedule from a list of passes is not "
+            "supported (docs/coverage.md)"
         )
 
 

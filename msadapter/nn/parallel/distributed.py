@@ -103,16 +103,19 @@ class DistributedDataParallel(Module, Joinable):
 
         With `broadcast_buffers`, the first process's buffers are sent first.
         """
-        several = self.process_group.size() > 1
+        self._before_forward()
+        return self._after_forward(self._run(inputs, kwargs))
+
+    def _before_forward(self) -> None:
+        """Send the first process's buffers to all."""
         self._tell_joined()
-        if several and self.require_backward_grad_sync:
+        if self.process_group.size() > 1 and self.require_backward_grad_sync:
             self._share_buffers(candidate=True)
-        output = self._run(inputs, kwargs)
-        if (
-            is_grad_enabled()
-            and self.require_backward_grad_sync
-            and (several or self.reducer.hook is not None)
-        ):
+
+    def _after_forward(self, output):
+        """Prepare the reduction of the gradients, and return the output."""
+        due = self.process_group.size() > 1 or self.reducer.hook is not None
+        if is_grad_enabled() and self.require_backward_grad_sync and due:
             unused = None
             if self.find_unused_parameters or self.static_graph:
                 unused = unreached(_tensors(output), self._parameters_to_reduce)

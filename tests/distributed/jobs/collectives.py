@@ -41,6 +41,24 @@ def check_all_to_all_of_which_some_receive_little(rank, size):
         assert bool((part == 100.0 * source + rank).all()), source
 
 
+def check_collectives_as_operators(rank, size):
+    """torch.ops._c10d_functional: each returns a new tensor, and finds its group by name."""
+    ops, name = torch.ops._c10d_functional, dist.group.WORLD.group_name
+    mine, all_of_them = own(rank, 2 * size, 3), everyone(size, 2 * size, 3)
+    total = sum(all_of_them)
+    assert torch.equal(ops.wait_tensor(ops.all_reduce(mine, "sum", name)), total)
+    assert torch.equal(ops.all_reduce.default(mine, "avg", name), total / size)
+    assert torch.equal(ops.broadcast(mine, size - 1, name), all_of_them[-1])
+    assert torch.equal(ops.all_gather_into_tensor(mine, size, name), torch.cat(all_of_them))
+    part = ops.reduce_scatter_tensor(mine, "sum", size, name)
+    assert torch.equal(part, total[2 * rank : 2 * rank + 2])
+    exchanged = ops.all_to_all_single(mine, [2] * size, [2] * size, name)
+    assert torch.equal(exchanged, torch.cat([x[2 * rank : 2 * rank + 2] for x in all_of_them]))
+    assert torch.equal(mine, own(rank, 2 * size, 3))
+    with raises(RuntimeError, "Could not resolve the process group"):
+        ops.all_reduce(mine, "sum", "no such group")
+
+
 def check_all_to_all_in_place(rank, size):
     for count in (3, 1 << 17):
         data = torch.cat([torch.full((count,), 10.0 * rank + to) for to in range(size)])

@@ -4,7 +4,9 @@ import contextlib
 import copy
 
 import torch
+import torch.distributed as dist
 from torch import nn
+from torch.distributed._composable import replicate
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks as hooks
 from torch.distributed.algorithms.join import Join
 from torch.distributed.optim import ZeroRedundancyOptimizer as Zero
@@ -58,6 +60,73 @@ def check_gradients_are_averaged(rank, size):
             model(data(rank), True).square().mean().backward()
             reference(alone, size)
             compare(model, alone)
+
+
+def check_replicate_gives_the_gradients_of_the_wrapper(rank, size):
+    torch.manual_seed(rank)  # different at first, so that replicate must make them equal
+    model = Net()
+    names = [name for name, _ in model.named_parameters()]
+    assert replicate(model, device_mesh=dist.device_mesh.init_device_mesh("cpu", (size,))) is model
+    assert isinstance(model, Net) and type(model).__name__ == "DDPNet"
+    assert [name for name, _ in model.named_parameters()] == names  # no wrapper's names before them
+    model(data(rank), True).square().mean().backward()
+    alone = Net()
+    alone.load_state_dict(model.state_dict())
+    reference(alone, size)
+    for name, expected in grads(alone).items():
+        assert torch.allclose(grads(model)[name], expected, atol=1e-6), name
+    refused(AssertionError, "more than once", lambda: replicate(model))
+    refused(AssertionError, "DDP does not support deepcopy", lambda: copy.deepcopy(model))
+
+
+def check_replicate_leaves_ignored_modules_alone(rank, size):
+    torch.manual_seed(rank)
+    model = Net()
+    own = model.aside.weight.detach().clone()
+    replicate(model, ignored_modules=[model.aside])
+    model(data(rank), True).square().mean().backward()
+    assert torch.equal(model.aside.weight, own)  # the weights of rank 0 were not sent
+    summed = model.aside.weight.grad.clone()
+    dist.all_reduce(summed)
+    assert not torch.allclose(summed, model.aside.weight.grad * size)
+    shared = model.one.weight.grad.clone()
+    dist.all_reduce(shared)
+    assert torch.allclose(shared, model.one.weight.grad * size)
+
+
+def check_replicate_accumulates_and_takes_hooks(rank, size):
+    torch.manual_seed(0)
+    model = replicate(nn.Linear(4, 1), device_id=torch.device("cpu"))
+    seen = []
+
+    def hook(state, bucket):
+        seen.append(state)
+        return hooks.allreduce_hook(None, bucket)
+
+    model.register_comm_hook("state", hook)
+    model.set_requires_gradient_sync(False)
+    model(data(rank)).sum().backward()
+    assert not seen and torch.allclose(model.weight.grad, data(rank).sum(0))
+    model.set_requires_gradient_sync(True)
+    model(data(rank)).sum().backward()
+    expected = sum(2 * data(r).sum(0) for r in range(size)) / size
+    assert seen == ["state"] and torch.allclose(model.weight.grad, expected, atol=1e-5)
+
+
+def check_replicate_refuses(rank, size):
+    refused(
+        NotImplementedError, "mixed_precision", lambda: replicate(Net(), mixed_precision=_MixedPrecision())
+    )
+    refused(RuntimeError, "Expected device_id", lambda: replicate(Net(), device_id="cpu"))
+
+
+def refused(kind, text, call):
+    try:
+        call()
+    except kind as error:
+        assert text in str(error), error
+    else:
+        raise AssertionError(f"no {kind.__name__}")
 
 
 def check_no_sync_accumulates(rank, size):

@@ -137,7 +137,9 @@ class ReduceOp:
     SUM: _Any
     UNUSED: _Any
     factor: _Any
+    name: _Any
     op: _Any
+    value: _Any
     def __eq__(self, other) -> _Any: ...
     def __init__(self, op=..., factor=...) -> None: ...
     def __int__(self) -> _Any: ...
