@@ -30,6 +30,7 @@ _UPSTREAMS = 'bash tests/upstreams.sh "$MSADAPTER_UPSTREAMS"'
 _LLM = f"{_UPSTREAMS} --llm -q {{junit}}"
 _MEGATRON = "build/upstreams/Megatron-LM-core_v0.12.1"
 _NEWEST = "build/upstreams/Megatron-LM-core_v0.19.0"
+_PYTHON_3_12 = ".venv-3.12/bin/python"  # made by the step "Megatron-LM"
 _MINDSPEED = "build/upstreams/MindSpeed-2.3.0_core_r0.12.1"
 
 
@@ -78,7 +79,7 @@ STEPS = [
     Step("fused operators, ten times the examples", f"MSADAPTER_EXAMPLES=10 {_RUN} tests/kernels"),
     Step("random placements of DTensor", f"MSADAPTER_DTENSOR_ROUNDS=12 {_RUN} tests/distributed -k dtensor"),
     Step("sanitizers", "bash tests/sanitize.sh"),
-    Step("Megatron-LM", f"{_UPSTREAMS} -q {{junit}} tests/megatron", ("MSADAPTER_UPSTREAMS",)),
+    Step("Megatron-LM", f"{_UPSTREAMS} --newest -q {{junit}} tests/megatron", ("MSADAPTER_UPSTREAMS",)),
     Step(
         "MindSpeed and patches",
         f"{_UPSTREAMS} -q {{junit}} tests/npu/test_mindspeed_training.py tests/patches",
@@ -107,9 +108,9 @@ STEPS = [
     ),
     Step(
         "Megatron-LM's unit tests, core_v0.19.0",
-        f'"$MSADAPTER_PYTHON_3_12" -m tests.megatron.unit_tests {_NEWEST} --ranks 1 --json build/everything/newest.json'
+        f"{_PYTHON_3_12} -m tests.megatron.unit_tests {_NEWEST} --ranks 1 --json build/everything/newest.json"
         " --table docs/megatron_newest_unit_tests.md",
-        ("MSADAPTER_PYTHON_3_12", _NEWEST),
+        (_PYTHON_3_12, _NEWEST),
     ),
     Step(
         "MindSpeed's unit tests",

@@ -1,22 +1,23 @@
 #!/usr/bin/env bash
 # Tests against unmodified upstream sources, without a network for these:
 #
-#     bash tests/upstreams.sh FOLDER [--llm] [arguments of pytest]
+#     bash tests/upstreams.sh FOLDER [--llm | --newest] [arguments of pytest]
 #
 # FOLDER holds git repositories as Megatron-LM.git.tar, MindSpeed.git.tar and MindSpeed-LLM.git.tar, and a tree as
 # MindSpeed-RL-2.3.0.tar.xz. They are unpacked and checked out under build/upstreams. Without further arguments Megatron-LM's
 # parallel layouts, its newer releases and MindSpeed's adaptor are run, then the trainings through trl, peft and accelerate, which
 # pip fetches, then MindSpeed-LLM as `auto_convert.sh llm` converts it, with the user stories of the toolkit, then MindSpeed-RL with
-# Ray as `auto_convert.sh rl` converts it. The newest Megatron-LM needs Python 3.12: it is run if MSADAPTER_PYTHON_3_12 names the one
-# of an environment that `auto_convert.sh core --release 0.19.0` has made. With --llm, pytest runs with MindSpeed-LLM as
-# `auto_convert.sh llm` converts it.
+# Ray as `auto_convert.sh rl` converts it. The newest Megatron-LM needs Python 3.12. If one is found, `auto_convert.sh --source` makes an
+# environment for it and converts it, unless MSADAPTER_PYTHON_3_12 names the Python of such an environment; otherwise its tests are
+# skipped. With --llm, pytest runs with MindSpeed-LLM as `auto_convert.sh llm` converts it, and with --newest, with the newest
+# Megatron-LM and the packages that all of its tests need.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
-folder="$(cd "${1:?usage: bash tests/upstreams.sh FOLDER [--llm] [arguments of pytest]}" && pwd)"
+folder="$(cd "${1:?usage: bash tests/upstreams.sh FOLDER [--llm | --newest] [arguments of pytest]}" && pwd)"
 shift
-llm=""
-if [ "${1:-}" = --llm ]; then
-  llm=1
+with=""
+if [ "${1:-}" = --llm ] || [ "${1:-}" = --newest ]; then
+  with="$1"
   shift
 fi
 work="$root/build/upstreams"
@@ -40,13 +41,38 @@ checkout() { # checkout NAME BRANCH: prints the path of a checkout of that branc
 
 converted() { # converted SCENARIO [options]: as a user converts it, from the unpacked repositories
   MSADAPTER_GIT_MEGATRON_LM="$work/Megatron-LM.git" MSADAPTER_GIT_MINDSPEED="$work/MindSpeed.git" \
-    MSADAPTER_GIT_MINDSPEED_LLM="$work/MindSpeed-LLM.git" bash auto_convert.sh "$@" --tests --output "$work/converted"
+    MSADAPTER_GIT_MINDSPEED_LLM="$work/MindSpeed-LLM.git" bash auto_convert.sh "$@" --output "$work/converted"
 }
 
 convert_llm() {
   unpack MindSpeed
   unpack MindSpeed-LLM
-  converted llm
+  converted llm --tests
+}
+
+python_3_12() { # prints the path of a Python 3.12, which may be one of pyenv's that is not enabled; nothing if there is none
+  local candidate
+  for candidate in python3.12 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.12.*/bin/python3.12; do
+    if "$candidate" -c "" 2>/dev/null; then
+      command -v "$candidate"
+      return
+    fi
+  done
+}
+
+name_newest() { # name_newest [options]: for tests/megatron: Megatron-LM 0.19.0, and an environment, made with these options
+  MSADAPTER_MEGATRON_NEWEST="$(checkout Megatron-LM core_v0.19.0)"
+  if [ -z "${MSADAPTER_PYTHON_3_12:-}" ]; then
+    local python
+    python="$(python_3_12)"
+    if [ -z "$python" ]; then
+      echo "Megatron-LM 0.19.0: skipped: no Python 3.12"
+      return
+    fi
+    PYTHON="$python" converted core --source "$MSADAPTER_MEGATRON_NEWEST" "$@"
+    MSADAPTER_PYTHON_3_12="$("$python" -c "from megatron_ms.convert.environment import PYTHON; print(PYTHON)")"
+  fi
+  export MSADAPTER_PYTHON_3_12 MSADAPTER_MEGATRON_NEWEST
 }
 
 name_llm() { # for tests/npu: MindSpeed-LLM 26.1.0, MindSpeed 26.1.0 and their packages
@@ -68,18 +94,20 @@ MSADAPTER_MEGATRON="$(checkout Megatron-LM core_v0.12.1)"
 MSADAPTER_MEGATRON_NEXT="$(checkout Megatron-LM core_v0.16.1)"
 MSADAPTER_MINDSPEED="$(checkout MindSpeed 2.3.0_core_r0.12.1)"
 export MSADAPTER_MEGATRON MSADAPTER_MEGATRON_NEXT MSADAPTER_MINDSPEED
-if [ -n "${MSADAPTER_PYTHON_3_12:-}" ]; then
-  MSADAPTER_MEGATRON_NEWEST="$(checkout Megatron-LM core_v0.19.0)"
-  export MSADAPTER_MEGATRON_NEWEST
-fi
-if [ -n "$llm" ]; then
+case "$with" in
+--llm)
   convert_llm
   name_llm
-fi
+  ;;
+--newest) name_newest --tests ;;
+esac
 if [ $# -gt 0 ]; then exec bash tests/run.sh "$@"; fi
 
-bash tests/run.sh tests/megatron/test_parallel.py tests/megatron/test_newer_release.py tests/megatron/test_simulated_npu.py \
-  tests/megatron/test_watch.py tests/megatron/test_plan.py tests/megatron/test_one_file.py \
+name_newest
+bash tests/run.sh -m "not extended" tests/megatron/test_parallel.py tests/megatron/test_newer_release.py \
+  "tests/megatron/test_newest_layouts.py::test_curve_of_one_process[tensor and sequence]" \
+  "tests/megatron/test_newest.py::test_trains_as_one_process[experts in one product, engine]" \
+  tests/megatron/test_simulated_npu.py tests/megatron/test_watch.py tests/megatron/test_plan.py tests/megatron/test_one_file.py \
   tests/megatron/test_resharding.py::test_a_training_goes_on_in_another_layout \
   "tests/megatron/test_parity.py::test_curve[llama]" "tests/megatron/test_resume.py::test_goes_on_bit_for_bit[data-torch_dist]" \
   tests/npu/test_mindspeed_training.py tests/patches/test_manager.py tests/patches/test_product.py
@@ -95,5 +123,5 @@ bash tests/run.sh tests/npu/test_mindspeed_llm.py tests/npu/test_mindspeed_llm_e
   tests/npu/test_high_availability.py -k "engine and qwen25 or second_converter or last_checkpoint and 1-kill or $examples"
 unset PYTHONPATH MSADAPTER_MINDSPEED MSADAPTER_MINDSPEED_LLM # of release 26.1.0, and MindSpeed-RL needs 2.3.0
 [ -d "$work/MindSpeed-RL" ] || tar -xf "$folder/MindSpeed-RL-2.3.0.tar.xz" -C "$work"
-converted rl --source MindSpeed-RL="$work/MindSpeed-RL"
+converted rl --tests --source MindSpeed-RL="$work/MindSpeed-RL"
 MSADAPTER_RL_ENV="$work/converted/rl/env.sh" bash tests/run.sh tests/npu/test_mindspeed_rl.py -k "mathematics or course or killed or 2-1"

@@ -32,39 +32,48 @@ class Row:
     schedule: str = ""
     loss: float = 1e-5  # relative
     grad_norm: float = 1e-5
+    daily: bool = True  # in the checks of every change; the flags of the other rows are in these too, in other combinations
 
 
 ROWS = {
-    "tensor": Row(2, TENSOR),
+    "tensor": Row(2, TENSOR, daily=False),
     "tensor and sequence": Row(2, f"{TENSOR} --sequence-parallel"),
-    "pipeline": Row(2, PIPELINE),
+    "pipeline": Row(2, PIPELINE, daily=False),
     "interleaved pipeline": Row(2, f"{PIPELINE} --num-layers-per-virtual-pipeline-stage 1"),
     "data, distributed optimizer, both overlaps": Row(2, OVERLAPS),
     "tensor and pipeline": Row(4, f"{TENSOR} {PIPELINE}"),
-    "tensor and data": Row(4, f"{TENSOR} {OVERLAPS}"),
+    "tensor and data": Row(4, f"{TENSOR} {OVERLAPS}", daily=False),
     "tensor, recomputed": Row(2, f"{TENSOR} {FULL}"),
-    "tensor, attention recomputed": Row(2, f"{TENSOR} {SELECTIVE}"),
-    "pipeline, attention recomputed": Row(2, f"{PIPELINE} {SELECTIVE}"),
+    "tensor, attention recomputed": Row(2, f"{TENSOR} {SELECTIVE}", daily=False),
+    "pipeline, attention recomputed": Row(2, f"{PIPELINE} {SELECTIVE}", daily=False),
     "experts, all to all": Row(2, f"{MOE} alltoall", "moe_fp32_ep2"),
     "experts, all gather": Row(2, f"{MOE} allgather", "moe_fp32_ep2"),
-    "engine": Row(1, "", engine=True),
+    "engine": Row(1, "", engine=True, daily=False),
     "engine, tensor and sequence": Row(2, f"{TENSOR} --sequence-parallel {SELECTIVE}", engine=True),
     "engine, context, gathered": Row(2, CONTEXT, engine=True),
     "engine, context, heads exchanged": Row(2, f"{CONTEXT} --cp-comm-type a2a", engine=True),
-    "engine, tensor, sequence and context": Row(4, f"{TENSOR} --sequence-parallel {CONTEXT}", engine=True),
-    "engine, data, distributed optimizer": Row(2, OVERLAPS, engine=True),
-    "engine, experts": Row(2, f"{MOE} alltoall", "moe_fp32_ep2", engine=True),
+    "engine, tensor, sequence and context": Row(
+        4, f"{TENSOR} --sequence-parallel {CONTEXT}", engine=True, daily=False
+    ),
+    "engine, data, distributed optimizer": Row(2, OVERLAPS, engine=True, daily=False),
+    "engine, experts": Row(2, f"{MOE} alltoall", "moe_fp32_ep2", engine=True, daily=False),
     # A large scale overflows and is halved some times first, at the same iterations.
     "float16, tensor": Row(
         2, TENSOR, "", common=f"{HALF} 16777216 --loss-scale-window 4", loss=1e-3, grad_norm=1e-2
     ),
     "float16, pipeline": Row(
-        2, PIPELINE, "", common=f"{HALF} 16777216 --loss-scale-window 4", loss=1e-3, grad_norm=1e-2
+        2,
+        PIPELINE,
+        "",
+        common=f"{HALF} 16777216 --loss-scale-window 4",
+        loss=1e-3,
+        grad_norm=1e-2,
+        daily=False,
     ),
-    "float16, data": Row(2, OVERLAPS, "", common=f"{HALF} 65536", loss=1e-3, grad_norm=1e-2),
+    "float16, data": Row(2, OVERLAPS, "", common=f"{HALF} 65536", loss=1e-3, grad_norm=1e-2, daily=False),
     "bfloat16, tensor": Row(2, f"{TENSOR} --bf16", "gpt_bf16_1proc", loss=1e-3, grad_norm=1e-2),
     "growing batch, data": Row(2, OVERLAPS, "", schedule=RAMP),
-    "growing batch, tensor": Row(2, TENSOR, "", schedule=RAMP),
+    "growing batch, tensor": Row(2, TENSOR, "", schedule=RAMP, daily=False),
 }
 
 

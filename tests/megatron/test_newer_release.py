@@ -34,7 +34,7 @@ class Release:
         return tools.pretrain(self.tree, f"{words} {self.words}".split(), cache, processes, **more)
 
 
-@pytest.fixture(scope="module", params=["0.16.1", "0.19.0"])
+@pytest.fixture(scope="module", params=["0.16.1", pytest.param("0.19.0", marks=pytest.mark.extended)])
 def release(request, tmp_path_factory) -> Release:
     """The newest release compiles its data set helper itself, as it does for a user."""
     folder = tmp_path_factory.mktemp("newer")

@@ -16,7 +16,10 @@ from tests.megatron.layouts import ROWS, assert_equal, iterations, train
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(ROWS))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if row.daily else pytest.mark.extended) for name, row in ROWS.items()],
+)
 def test_curve_of_one_process(name: str, reference: Path, trees, weights, tmp_path: Path) -> None:
     pytest.importorskip("mpi4py")
     row = ROWS[name]
