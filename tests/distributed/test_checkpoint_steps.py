@@ -11,6 +11,7 @@ import msadapter.distributed.checkpoint as dcp
 from msadapter.distributed._shard.sharded_tensor import (
     Shard,
     ShardedTensor,
+    ShardedTensorBase,
     ShardedTensorMetadata,
     TensorProperties,
 )
@@ -177,6 +178,15 @@ def sharded(rows=(0, 3)):
     properties = TensorProperties(dtype=torch.float32)
     whole = ShardedTensorMetadata([s.metadata for s in shards], torch.Size([6, 2]), properties)
     return ShardedTensor(whole, shards)
+
+
+def test_programs_recognize_sharded_tensors_by_their_base():
+    """Megatron's energon asks so for the tensors of a program."""
+    assert isinstance(sharded(), ShardedTensorBase) and not isinstance(torch.ones(2), ShardedTensorBase)
+    with pytest.raises(
+        NotImplementedError, match="ShardedTensorBase: sharding specifications are not supported"
+    ):
+        ShardedTensorBase(None, 2, 3)
 
 
 def test_states_are_copied_before_they_are_saved_aside():

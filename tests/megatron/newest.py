@@ -188,7 +188,8 @@ GENERATED: dict[str, Generation] = {
 class Refusal:
     """A program or a part of a model that does not run here, and a part of the last error that it prints.
 
-    ours: it is msadapter that lacks something, named by the message. Otherwise upstream itself refuses.
+    outcome: who refuses, and how. packages: modules that the environment must have, or the case is skipped; an environment that
+    `auto_convert.sh` makes does not have them.
     """
 
     what: str
@@ -197,7 +198,8 @@ class Refusal:
     script: str = "pretrain_gpt.py"
     engine: bool = False
     dropped: str = ""
-    ours: bool = False
+    outcome: str = "refused by upstream"
+    packages: str = ""
 
 
 _SERVED = "--load {weights} --ckpt-format torch_dist --prompts 1 --num-tokens-to-generate 4"
@@ -238,10 +240,12 @@ REFUSALS: dict[str, Refusal] = {
         dropped="--mock-data --vocab-size --tokenizer-type",
     ),
     "LLaVA with energon": Refusal(
-        "`examples/multimodal/train.py`",
-        "",
-        "No module named 'torchvision'",
+        "`examples/multimodal/train.py`, with torchvision and megatron-energon installed",
+        "--language-model-type mistral_7b --tokenizer-prompt-format mistral",
+        "name 'pretrain_cfg_container_from_args' is not defined",
         script="examples/multimodal/train.py",
+        outcome="fails upstream: the function is not imported, and `pretrain` is called without the settings that it makes",
+        packages="torchvision megatron.energon",
     ),
     "T5, pipeline": Refusal(
         "T5 with pipeline parallelism",
@@ -323,8 +327,7 @@ def page() -> str:
         for name, row in ROWS.items()
     ]
     refusals = [
-        f"| {name} | {case.what} | {'not supported here' if case.ours else 'refused by upstream'} | {case.message} |"
-        for name, case in REFUSALS.items()
+        f"| {name} | {case.what} | {case.outcome} | {case.message} |" for name, case in REFUSALS.items()
     ]
     return (
         _HEAD

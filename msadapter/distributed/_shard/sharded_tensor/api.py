@@ -20,7 +20,25 @@ class Shard:
         return cls(tensor, ShardMetadata(shard_offsets, list(tensor.size()), placement))
 
 
-class ShardedTensor:
+class ShardedTensorBase:
+    """The class of all sharded tensors, by which programs recognize them. It is not made itself."""
+
+    def __init__(self, sharding_spec, *size, **options):
+        raise NotImplementedError(
+            "torch.distributed._shard.sharded_tensor.ShardedTensorBase: sharding specifications are not supported "
+            "(docs/coverage.md)"
+        )
+
+    def local_shards(self) -> list:
+        """Shards of this process."""
+        return self._local_shards
+
+    def metadata(self):
+        """The description of the whole."""
+        return self._metadata
+
+
+class ShardedTensor(ShardedTensorBase):
     """Shards of this process, with the description of the whole (made by Megatron for distributed
     checkpoints)."""
 
@@ -35,14 +53,6 @@ class ShardedTensor:
     ):
         """Makes a sharded tensor from this process's shards. The metadata is not checked."""
         return cls(sharded_tensor_metadata, local_shards, process_group)
-
-    def local_shards(self) -> list:
-        """Shards of this process."""
-        return self._local_shards
-
-    def metadata(self):
-        """The description of the whole."""
-        return self._metadata
 
     def size(self, dim=None):
         """Size of the whole tensor."""
