@@ -93,15 +93,14 @@ def test_the_full_command_of_modellink(trainer: Trainer, mc2: str, record_proper
 
 @pytest.mark.slow
 def test_a_norm_after_the_embeddings(trainer: Trainer) -> None:
-    """A rule lets the flag have its effect, with the losses of one process on two tensor ranks. A plain checkout refuses it."""
+    """A rule lets the flag have its effect. A plain checkout refuses it."""
     flag = "--embed-layernorm"
     if not (trainer.script.parent / MANIFEST).is_file():
         with pytest.raises(AssertionError, match=f"unrecognized arguments: {flag}"):
             trainer.run(1, "qwen25", flag)
         return
-    one = trainer.run(1, "qwen25", flag).losses
-    assert _difference(trainer.run(2, "qwen25", f"{flag} --tensor-model-parallel-size 2").losses, one) <= 1e-5
-    assert _difference(trainer.without(1, "qwen25", "").losses, one) > 1e-3
+    plain = trainer.without(1, "qwen25", "").losses
+    assert _difference(trainer.run(1, "qwen25", flag).losses, plain) > 1e-3
 
 
 def test_the_page_of_flags_is_that_of_the_rows() -> None:
