@@ -26,8 +26,8 @@ tokenizer.save(str(folder / "tokenizer.json"))
 (folder / "tokenizer_config.json").write_text(
     json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 4096, **special}))
 torch.manual_seed(0)
-config = Qwen2Config(vocab_size=256, hidden_size=64, intermediate_size=176, num_hidden_layers=2, num_attention_heads=8,
-                     num_key_value_heads=4, max_position_embeddings=64, rope_theta=1e6, rms_norm_eps=1e-6,
+config = Qwen2Config(vocab_size=256, hidden_size=64, intermediate_size=176, num_hidden_layers=int(sys.argv[2]),
+                     num_attention_heads=8, num_key_value_heads=4, max_position_embeddings=64, rope_theta=1e6, rms_norm_eps=1e-6,
                      tie_word_embeddings=False, pad_token_id=255, eos_token_id=2)
 Qwen2ForCausalLM(config).save_pretrained(folder)
 """
@@ -41,6 +41,16 @@ one, other = map(weights, sys.argv[1:])
 assert one.keys() == other.keys(), one.keys() ^ other.keys()
 changed = [name for name in one if not torch.equal(one[name], other[name])]
 print("changed", " ".join(sorted(changed)))
+"""
+_LAYERS = r"""
+import json, re, sys, torch
+from pathlib import Path
+found = []
+for file in sorted(Path(sys.argv[1]).glob("iter_*/mp_rank_*/model_optim_rng.pt")):
+    state = torch.load(file, map_location="cpu", weights_only=False)
+    parts = [state[key] for key in sorted(state) if re.fullmatch(r"model\d*", key)]
+    found.append([len(set(re.findall(r"layers\.(\d+)\.", " ".join(part)))) for part in parts])
+print("layers", json.dumps(found))
 """
 GEOMETRY = """--num-layers 2 --hidden-size 64 --num-attention-heads 8 --group-query-attention --num-query-groups 4
     --ffn-hidden-size 176 --add-qkv-bias --norm-epsilon 1e-6 --rotary-base 1000000"""
@@ -56,11 +66,11 @@ class Tools:
     refuses the transformers that their own requirements name.
     """
 
-    def __init__(self, runs: Trainer, folder: Path):
+    def __init__(self, runs: Trainer, folder: Path, layers: int = 2):
         self.environment, self.llm, self.folder = runs.environment, runs.script.parent, folder
         self.common, self.newer = runs.common, runs.release >= "26"
         (folder / "hf").mkdir()
-        self.python("-c", f"import torch\n{_MODEL}", folder / "hf")
+        self.python("-c", f"import torch\n{_MODEL}", folder / "hf", layers)
 
     def python(self, *words: object) -> str:
         """Runs Python with these arguments in the folder. Returns what it prints; if it fails, so does the test."""
@@ -86,14 +96,17 @@ class Tools:
             program, words = "convert_ckpt.py", f"{_WEIGHTS_ARE} {words}"
         self.python(*recorder(), self.llm / program, *words.split())
 
-    def start(self, tensor: int, pipeline: int = 1) -> Path:
-        """The model's weights as a checkpoint of Megatron for this tensor and pipeline parallelism."""
-        place = self.folder / f"start{tensor}x{pipeline}"
+    def start(self, tensor: int, pipeline: int = 1, stages: str = "") -> Path:
+        """The model's weights as a checkpoint of Megatron for this tensor and pipeline parallelism.
+
+        stages: an argument that says which layers the stages of the pipeline have.
+        """
+        place = self.folder / f"start{tensor}x{pipeline}{stages.replace(' ', '')}"
         if not place.exists():
             tokenizer = "" if self.newer else "--tokenizer-model hf/tokenizer.json"
             self.convert(
                 f"--load-model-type hf --save-model-type mg --target-tensor-parallel-size {tensor} "
-                f"--target-pipeline-parallel-size {pipeline} --load-dir hf --save-dir {place} {tokenizer}"
+                f"--target-pipeline-parallel-size {pipeline} --load-dir hf --save-dir {place} {tokenizer} {stages}"
             )
         return place
 
@@ -113,6 +126,11 @@ class Tools:
             f"--target-pipeline-parallel-size 1 --save-dir {place} {words}"
         )
         return place / "mg2hf"
+
+    def layers(self, start: Path) -> list[list[int]]:
+        """For each file of a checkpoint of Megatron, in the order of the ranks, the numbers of layers in its parts."""
+        out = self.python("-c", f"import torch\n{_LAYERS}", start)
+        return json.loads(re.findall(r"^layers (.*)$", out, re.MULTILINE)[0])
 
     def changed(self, place: Path) -> list[str]:
         """The names of the weights that differ in any bit from the initial ones."""

@@ -42,6 +42,27 @@ def test_weights_go_there_and_back_bit_for_bit(tools, tensor, pipeline) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("tensor", "stages", "layers"),
+    [
+        (1, "--num-layers-per-virtual-pipeline-stage 1", [[1, 1]] * 2),
+        (2, "--num-layers-per-virtual-pipeline-stage 1", [[1, 1]] * 4),
+        (1, "--num-layer-list 1,3", [[1], [3]]),
+    ],
+)
+def test_stages_of_other_layers_go_there_and_back(trainer, tools, tmp_path, tensor, stages, layers) -> None:
+    """convert_ckpt.py of 2.3.0 with four layers on two stages: each has layers in two places, or they have one and three."""
+    if tools.newer:
+        pytest.skip("test_the_second_converter converts so with later releases")
+    deep = Tools(trainer, tmp_path, layers=4)
+    start = deep.start(tensor, 2, stages)
+    assert deep.layers(start) == layers
+    # The checkpoint itself says which layers a stage has in two places. The list of layers has to be given again.
+    given = stages if "list" in stages else ""
+    assert deep.changed(deep.to_hugging_face(f"--load-dir {start} {given}")) == []
+
+
+@pytest.mark.slow
 def test_the_first_converter_refuses_newer_transformers(tools) -> None:
     """convert_ckpt.py of 26.1.0 refuses the transformers that the requirements of the same release name."""
     if not tools.newer:
