@@ -3,11 +3,13 @@
     python -m tests.programs --torch-python PYTHON --sources FOLDER [--packages FOLDER] [--only TEXT ...] [--pairs NUMBER]
                              [--speed-alone] [--least SHARE]
 
-FOLDER of --sources holds clones of github.com/pytorch/examples, karpathy/nanoGPT, karpathy/minGPT, karpathy/llm.c,
-karpathy/nanochat, KellerJordan/modded-nanogpt, johnma2006/mamba-minimal and facebookresearch/segment-anything. --packages is a
-folder that `pip install --no-deps --target FOLDER` filled, for both interpreters; its name is site-packages, because dill, with
-which datasets makes its hashes, would take other folders for the user's own code. Nothing is downloaded. Rows of programs that are
-not run stay as they are. The exit code is 0 if at least the share --least of the programs that PyTorch runs here is equal.
+FOLDER of --sources holds clones of these repositories of github.com, each in a folder of its name: pytorch/examples,
+karpathy/nanoGPT, karpathy/minGPT, karpathy/llm.c, karpathy/nanochat, KellerJordan/modded-nanogpt, johnma2006/mamba-minimal,
+facebookresearch/segment-anything, kuangliu/pytorch-cifar, lucidrains/x-transformers, openai/whisper, and pytorch/torchtitan at
+v0.2.2. --packages is a folder that `pip install --no-deps --target FOLDER` filled, for both interpreters; its name is
+site-packages, because dill, with which datasets makes its hashes, would take other folders for the user's own code. Nothing is
+downloaded. Rows of programs that are not run stay as they are. The exit code is 0 if at least the share --least of the programs
+that PyTorch runs here is equal.
 """
 
 from __future__ import annotations

@@ -99,6 +99,15 @@ def _shard(folder: Path) -> None:
     (folder / "tiktoken.py").write_text("def get_encoding(name):\n    return None\n")
 
 
+def _few_batches(folder: Path) -> None:
+    """The program trains for 100,000 batches. The eighth is the last here."""
+    script = folder / "train_copy.py"
+    text = script.read_text()
+    if "int(1e5)" not in text:
+        raise ValueError("train_copy.py no longer says how many batches there are as int(1e5)")
+    script.write_text(text.replace("int(1e5)", "8"))
+
+
 def _example(name: str, script: str = "main.py", *arguments: str, **options) -> Program:
     folder = name.partition(" ")[0]
     return Program(f"examples/{name}", "examples", f"{folder}/{script}", arguments, **options)
@@ -359,6 +368,43 @@ GPTS = (
         packages=_VISION,
     ),
 )
+_TITAN = ("tyro", "datasets", "tokenizers", "tensorboard")
+TITAN = tuple(
+    Program(
+        f"torchtitan's debug model, {ranks} rank{'s' * (ranks > 1)}",
+        "torchtitan",
+        str(DRIVERS / "titan_training.py"),
+        lines="step",
+        ranks=ranks,
+        packages=_TITAN,
+    )
+    for ranks in (1, 2)
+)
+MODELS = (
+    Program(
+        "pytorch-cifar",
+        "pytorch-cifar",
+        str(DRIVERS / "cifar_models.py"),
+        lines=".",
+        models=True,
+    ),
+    Program(
+        "x-transformers train_copy.py",
+        "x-transformers",
+        str(DRIVERS / "seeded.py"),
+        ("train_copy.py",),
+        _few_batches,
+        lines=r"^\d+: ",
+        packages=("einx", "einops", "loguru", "torch_einops_utils"),
+    ),
+    Program(
+        "whisper",
+        "whisper",
+        str(DRIVERS / "whisper_model.py"),
+        lines=".",
+        packages=("numba", "tiktoken", "more_itertools"),
+    ),
+)
 _LIBRARIES = {
     "torchvision classification": ("torchvision_models", _VISION),
     "torchvision detection": ("torchvision_detection", _VISION),
@@ -386,4 +432,4 @@ LIBRARIES = tuple(
     )
     for name, (driver, packages) in _LIBRARIES.items()
 )
-PROGRAMS = (*EXAMPLES, *GPTS, *LIBRARIES)
+PROGRAMS = (*EXAMPLES, *GPTS, *MODELS, *TITAN, *LIBRARIES)
