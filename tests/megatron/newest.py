@@ -295,7 +295,8 @@ _LAYOUTS = """
 ## Parallel layouts
 
 These are the layouts of the GPT with which core_v0.12.1 is tested. The curve of twenty steps is compared with that of real
-PyTorch on core_v0.12.1, or, in the rows with float16 and with a growing batch, with one process. In 16 bits a case demands 1e-3.
+PyTorch on core_v0.12.1, or, in the rows with float16 and with a growing batch, with one process. In 16 bits a case demands 1e-3,
+and leaves out `--use-cpu-initialization`: with it this release leaves the model on the CPU, where its optimizer refuses 16 bits.
 Rows without "engine" use [the rule](patches.md) that lets PyTorch's norms run under sequence parallelism.
 
 """

@@ -51,6 +51,9 @@ def test_curve_of_one_process(
     row = ROWS[name]
     load = f"{weights[row.curve]} {row.common} {WORDS}"
     ways = {"python": python_3_12, "MSADAPTER_TRITON": "1"}
+    if "--fp16" in row.common or "--bf16" in row.arguments:
+        # With it this release leaves the model on the CPU, where its optimizer of 16 bits refuses it.
+        ways["common"] = tools.without(tools.COMMON, "--use-cpu-initialization")
     if row.curve:
         curve = json.loads((reference / "losses.json").read_text())[row.curve]
         expected = _as_printed(iterations(curve))
