@@ -108,6 +108,10 @@ def _within(pointer: Pointer, offsets):
     return offsets
 
 
+def debug_barrier() -> None:
+    """Nothing: every instruction has been carried out for the whole block before the next one begins."""
+
+
 def cdiv(x, y):
     """x / y, rounded up."""
     return -(-x // y)

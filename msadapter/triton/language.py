@@ -1,6 +1,8 @@
 """triton.language: names in the signatures of kernels, and the functions that interpreted kernels may call."""
 
-_INTERPRETED = frozenset(("arange", "cdiv", "load", "num_programs", "program_id", "store", "where"))
+_INTERPRETED = frozenset(
+    ("arange", "cdiv", "debug_barrier", "load", "num_programs", "program_id", "store", "where")
+)
 
 
 def __getattr__(name: str):

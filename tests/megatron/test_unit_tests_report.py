@@ -38,6 +38,8 @@ def test_reasons_of_newer_releases() -> None:
         "extensions in PyTorch's C++ API are not supported": "compiles C++ against PyTorch",
         "cannot import name 'check_nvfp4_support' from": "needs eight-bit floats of a GPU",
         "Unable to instantiate HuggingFace AutoTokenizer for /opt/data/tokenizers": "needs a download",
+        "Failed: async def functions are not natively supported.": "needs a package that is not installed",
+        "ImportError: omegaconf is required. Install via `pip install omegaconf`.": "needs a package that is not installed",
         "AssertionError: assert 1 == 2": "",
     }.items():
         assert report.excuse(reason) == why

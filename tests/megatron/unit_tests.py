@@ -87,11 +87,13 @@ def files(tree: Path) -> list[str]:
 
 def job(tree: Path, name: str, ranks: int, args: argparse.Namespace) -> FileRun:
     """Runs the file on a number of ranks under torchrun."""
+    newer = is_newer(release(tree))
     environment = {
         "PYTHONPATH": python_path(),
         "MSADAPTER_DEVICE": "cuda",
         "MSADAPTER_TRANSFORMER_ENGINE": "1",
-        "MSADAPTER_TRITON": str(int(is_newer(release(tree)))),
+        "MSADAPTER_TRITON": str(int(newer)),
+        "TRITON_INTERPRET": str(int(newer)),  # Triton's kernels of later releases run on the CPU
         "CUDA_DEVICE_MAX_CONNECTIONS": "1",
         "OMP_NUM_THREADS": "1",
     }

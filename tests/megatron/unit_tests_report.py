@@ -17,7 +17,8 @@ EXCUSES = {
     "needs eight-bit floats of a GPU": r"eight-bit floats|transformer_engine_torch|Float8|nvfp4",
     "compiles C++ against PyTorch": r"extensions in PyTorch's C\+\+ API",
     "needs a package that is not installed": r"No module named|mamba-ssm|is required by the Mamba|is not installed"
-    r"|Please run `pip install|fixture 'mocker' not found",
+    r"|Please run `pip install|Install via `pip install|fixture 'mocker' not found"
+    r"|async def functions are not natively supported",
     "needs apex's CUDA extensions": r"fused_weight_gradient_mlp_cuda|persist_layer_norm not supported",
     "needs a GPU's sensors or kernels": r"has no such sensor|[Tt]riton|CUDA [Gg]raph|cuda graph|nvidia-smi",
     "refused by Megatron's own checks": r"Bias is not supported for MoE",

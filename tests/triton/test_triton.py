@@ -68,6 +68,7 @@ def copy(source, target, rows, stride, width: tl.constexpr, BLOCK: tl.constexpr)
     mask = columns < width
     values = tl.load(source + row * stride + columns, mask=mask, other=-1.0)
     tl.store(target + row * width + columns, scaled(values, 2), mask=mask)
+    tl.debug_barrier()
     tl.store(target + row * width, tl.load(source + row * stride))
 
 whole = torch.arange(24.0).reshape(4, 6)
