@@ -8,7 +8,8 @@
 # On Debian, it needs `apt install qemu-user-static g++-aarch64-linux-gnu`. Everything else comes into build/aarch64, and
 # nothing into the system: Python from Debian's packages for arm64, which are unpacked and not installed; MindSpore and the other
 # packages from the package index, as their wheels for aarch64; the kernels, compiled by the cross compiler. What is there is kept
-# for the next run. AARCH64_CPU chooses the kernels' instruction set (armv8-a, or another one of msadapter/_host/instructions.py).
+# for the next run. qemu does not apply the limit that a program sets to its own memory, so tests/ops/test_extreme_integers.py, which
+# expects errors of requests beyond the limit, needs AARCH64_MEMORY=12: a limit for the whole run, in GiB. AARCH64_CPU chooses the kernels' instruction set (armv8-a, or another one of msadapter/_host/instructions.py).
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 home="${AARCH64_BUILD:-$root/build/aarch64}"
@@ -76,4 +77,5 @@ export MSADAPTER_SLOWER="${MSADAPTER_SLOWER:-20}" # the time limits of single ca
 cd "$root"
 "$home/bin/python" -c 'import platform, sys; print("Python", platform.python_version(), platform.machine(), sys.executable)'
 "$home/bin/python" -m msadapter build
+if [ -n "${AARCH64_MEMORY:-}" ]; then ulimit -v $((AARCH64_MEMORY << 20)); fi
 exec "$home/bin/python" -m pytest -p no:cacheprovider "${@:-tests/ops}"
