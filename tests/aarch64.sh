@@ -8,8 +8,9 @@
 # On Debian, it needs `apt install qemu-user-static g++-aarch64-linux-gnu`. Everything else comes into build/aarch64, and
 # nothing into the system: Python from Debian's packages for arm64, which are unpacked and not installed; MindSpore and the other
 # packages from the package index, as their wheels for aarch64; the kernels, compiled by the cross compiler. What is there is kept
-# for the next run. qemu does not apply the limit that a program sets to its own memory, so tests/ops/test_extreme_integers.py, which
-# expects errors of requests beyond the limit, needs AARCH64_MEMORY=12: a limit for the whole run, in GiB. AARCH64_CPU chooses the kernels' instruction set (armv8-a, or another one of msadapter/_host/instructions.py).
+# for the next run. AARCH64_CPU chooses the kernels' instruction set (armv8-a, or another one of msadapter/_host/instructions.py).
+# AARCH64_MEMORY limits the memory of the run, in GiB. tests/ops/test_extreme_integers.py needs AARCH64_MEMORY=12: it expects
+# errors where a limit is exceeded that it sets for itself, and qemu does not apply such a limit.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 home="${AARCH64_BUILD:-$root/build/aarch64}"
