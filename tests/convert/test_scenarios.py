@@ -31,11 +31,13 @@ FILES = {
         "setup.py": "__version__ = '0.12.1'\n__package_name__ = 'mindspeed'\n",
         "mindspeed/__init__.py": "",
     },
+    # It takes the rules of MindSpeed-RL, which are none, because each release of MindSpeed-LLM has one that changes a file of it.
     "MindSpeed-LLM": {
-        "setup.py": "__version__ = '2.3.0'\n__package_name__ = 'mindspeed_llm'\n",
-        "mindspeed_llm/__init__.py": "",
+        "setup.py": "__version__ = '2.3.0'\n__package_name__ = 'mindspeed_rl'\n",
+        "mindspeed_rl/__init__.py": "",
     },
 }
+RULES = {"mindspeed_llm": "mindspeed_rl"}
 
 
 def run_git(folder: Path, *words: str) -> str:
@@ -74,7 +76,11 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> scenario.Run:
         folder = tmp_path / "git" / source.name
         pins.append(
             replace(
-                source, url=str(folder), ref="pinned", commit=commit(folder, FILES[source.name], "pinned")
+                source,
+                rules=RULES.get(source.rules, source.rules),
+                url=str(folder),
+                ref="pinned",
+                commit=commit(folder, FILES[source.name], "pinned"),
             )
         )
     monkeypatch.setitem(sources.SCENARIOS, "llm", (replace(release, sources=tuple(pins)),))

@@ -15,7 +15,13 @@ from msadapter.distributed._shard.sharded_tensor import (
     ShardedTensorMetadata,
     TensorProperties,
 )
-from msadapter.distributed.checkpoint import planner_helpers, state_dict_loader, state_dict_saver, utils
+from msadapter.distributed.checkpoint import (
+    planner_helpers,
+    staging,
+    state_dict_loader,
+    state_dict_saver,
+    utils,
+)
 from msadapter.distributed.checkpoint.api import CheckpointException
 from msadapter.distributed.checkpoint.metadata import MetadataIndex
 from msadapter.distributed.checkpoint.planner import SavePlan
@@ -192,7 +198,7 @@ def test_programs_recognize_sharded_tensors_by_their_base():
 def test_states_are_copied_before_they_are_saved_aside():
     plain = torch.ones(2, requires_grad=True)
     given = {"t": plain, "s": sharded(), "l": [plain, (plain, {"a": [1]})], "o": {"x"}}
-    made = state_dict_saver._staged(given)
+    made = staging.staged(given)
     assert made["t"].tolist() == [1, 1] and not made["t"].requires_grad
     assert type(made["l"]) is list and type(made["l"][1]) is tuple and made["l"][1][1] == {"a": [1]}
     copies = [
@@ -212,7 +218,7 @@ def test_states_are_copied_before_they_are_saved_aside():
 
 
 def test_sharded_tensors_in_a_state_saved_aside(tmp_path):
-    dcp.async_save({"s": sharded()}, checkpoint_id=tmp_path).wait()
+    dcp.async_save({"s": sharded()}, checkpoint_id=tmp_path).result()
     metadata = dcp.FileSystemReader(tmp_path).read_metadata().state_dict_metadata["s"]
     assert metadata.size == torch.Size([6, 2]) and metadata.properties.dtype is torch.float32
     assert [tuple(chunk.offsets) for chunk in metadata.chunks] == [(0, 0), (3, 0)]

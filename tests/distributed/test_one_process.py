@@ -281,13 +281,13 @@ def test_objects_with_a_state_and_asynchronous_saves(tmp_path, world, torch_by_n
     t = torch.ones(3)
     future = dcp.async_save({"t": t, "l": [t, (t,)], "o": [1]}, checkpoint_id=tmp_path / "b")
     t.zero_()
-    future.wait()
+    future.result()
     read = {"t": torch.zeros(3), "l": [torch.zeros(3), None], "o": None}
     dcp.load(read, checkpoint_id=tmp_path / "b", planner=dcp.DefaultLoadPlanner(allow_partial_load=True))
     assert read["t"].tolist() == [1, 1, 1] and read["l"][0].tolist() == [1, 1, 1] and read["o"] == [1]
     (tmp_path / "file").write_text("")
     with pytest.raises((OSError, RuntimeError, CheckpointException)):
-        dcp.async_save({"t": t}, checkpoint_id=tmp_path / "file").wait()
+        dcp.async_save({"t": t}, checkpoint_id=tmp_path / "file").result()
 
 
 def item(name, sizes, kind=WriteItemType.SHARD, dtype=torch.float32):

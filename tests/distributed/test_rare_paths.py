@@ -216,7 +216,7 @@ def test_an_asynchronous_save_that_fails(tmp_path, monkeypatch):
     monkeypatch.setattr(state_dict_saver, "save", fail)
     future = dcp.async_save({"t": torch.ones(1)}, checkpoint_id=tmp_path)
     with pytest.raises(OSError, match="the disk is full"):
-        future.wait()
+        future.result()
 
 
 def test_consolidation_writes_one_file_unless_told_otherwise(tmp_path):
