@@ -179,12 +179,6 @@ def inv(A):
 
 
 # ---- LU
-def _permutation(pivots, m, dtype):
-    """Return the row swaps as a permutation matrix P."""
-    empty = t.zeros(list(pivots.shape[:-1]) + [m, pivots.shape[-1]], dtype=dtype)
-    return raw.LuUnpack(empty, pivots, False, True)[0]
-
-
 def _lu_grad(gL, gU, P, L, U):
     """Return the gradient of A = P L U. P is None if no rows are swapped."""
     m, n = L.shape[-2], U.shape[-1]
@@ -233,7 +227,7 @@ def _lu_factor_grad(gs, LU, pivots):
     return _lu_grad(
         t.tril(t.narrow(g, -1, 0, k), -1),
         t.triu(t.narrow(g, -2, 0, k)),
-        _permutation(pivots, m, LU.dtype),
+        t._lu_permutation(LU, pivots),
         L,
         U,
     )
@@ -294,7 +288,7 @@ def lu(self, pivot, get_infos):
 def _lu_parts_grad(gs, L, U, pivots):
     if gs[0] is None and gs[1] is None:
         return None
-    return _lu_grad(gs[0], gs[1], _permutation(pivots, L.shape[-2], L.dtype), L, U)
+    return _lu_grad(gs[0], gs[1], t._lu_permutation(L, pivots), L, U)
 
 
 @op(
@@ -316,11 +310,12 @@ def linalg_lu(A, *, pivot):
     _check_pivot(pivot, "linalg.lu")
     check_matrix(A, "torch.lu_factor")
     L, U, pivots = t._lu_parts(A)
-    return named("linalg.lu", t._lu_permutation(L.detach(), pivots), L, U)
+    return named("linalg.lu", t._lu_permutation(L, pivots), L, U)
 
 
 @op("_lu_permutation(Tensor LU, Tensor pivots) -> Tensor", forms="f")
 def _lu_permutation(LU, pivots):
+    """Return the row swaps as a permutation matrix P. Of LU, or of L, only the shape and the dtype count."""
     return raw.LuUnpack(LU, pivots, False, True)[0]
 
 
@@ -351,7 +346,7 @@ def _lu_solve_grad(g, LU, pivots, left, adjoint, result, needs):
     if adjoint:
         gA = mH(gA)
     L, U = _split_lu(LU)
-    gPA = mT(_permutation(pivots, LU.shape[-2], LU.dtype)) @ gA
+    gPA = mT(t._lu_permutation(LU, pivots)) @ gA
     gL, gU = gPA @ mH(U), mH(L) @ gPA
     return t.tril(gL, -1) + t.triu(gU), gB
 

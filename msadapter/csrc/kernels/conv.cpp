@@ -233,7 +233,7 @@ bool with_onednn(Call &c, const Problem &p, onednn::Part part, const Tensor &ima
   if (p.w.identity() && p.groups == 1 && given == DType::F32) return false;
   if (image.numel == 0 || weight.numel == 0 || result.numel < kLeastWork / std::max<int64_t>(1, p.depth()))
     return false;
-  const int64_t parts = part == onednn::Part::kWeight ? 1 : parts_of_batch(p.n, image.numel * 4 + result.numel * 4);
+  const int64_t parts = part == onednn::Part::kWeight ? 1 : parts_of_batch(p.n, (image.numel + result.numel) * 4);
   onednn::Convolution shape{
       p.spatial, p.n / parts, p.image_channels, p.result_channels, p.groups, {}, {}, {}, {}, {}, {}, 0, 0, 0};
   for (int d = 0; d < 3; ++d) {
@@ -250,20 +250,19 @@ bool with_onednn(Call &c, const Problem &p, onednn::Part part, const Tensor &ima
   if (shape.written != static_cast<int64_t>(DType::F32) && shape.written != shape.type) return false;
   shape.biased = bias.data != nullptr;
   void *data[4] = {nullptr, nullptr, nullptr, bias.data};
-  int64_t step[4] = {};
+  int64_t step[3] = {};
   for (int i = 0; i < 3; ++i) {
     const Tensor t = i == written ? *operands[i] : c.cast(*operands[i], type);
     data[i] = t.data;
     if (i != static_cast<int>(onednn::Part::kWeight)) step[i] = t.numel * item_size(t.dtype) / parts;
   }
-  // oneDNN may copy operands to another layout. The parts of the batch share the memory of the copies.
-  std::vector<std::pair<int64_t, void *>> copies;
+  // oneDNN may copy operands to another layout. The parts of the batch need the same copies, and share their memory.
+  std::vector<void *> copies;
   for (int64_t k = 0; k < parts; ++k) {
     size_t next = 0;
     auto scratch = [&](int64_t bytes) {
-      if (next == copies.size() || copies[next].first < bytes)
-        copies.insert(copies.begin() + next, {bytes, c.scratch(bytes)});
-      return copies[next++].second;
+      if (next == copies.size()) copies.push_back(c.scratch(bytes));
+      return copies[next++];
     };
     if (!onednn::convolve(shape, part, data, scratch)) return false;
     for (int i = 0; i < 3; ++i) data[i] = static_cast<char *>(data[i]) + step[i];

@@ -7,6 +7,20 @@ from ...ops import arange, einsum, logsumexp, zeros
 _INFINITY = float("inf")
 
 
+def check_heads(heads: int, groups: int, enable_gqa: bool) -> None:
+    """Raise PyTorch's ValueError if so many heads of queries cannot share the groups of keys and values."""
+    if not enable_gqa and heads != groups:
+        raise ValueError(
+            f"Expect query and key/value to have the same number of heads but got Hq={heads} and Hkv={groups}. "
+            "Try setting enable_gqa=True for GQA."
+        )
+    if enable_gqa and heads % groups:
+        raise ValueError(
+            "Expect number of query heads to be a multiple of kv heads for GQA "
+            f"but got Hq={heads} and Hkv={groups}."
+        )
+
+
 def paged(pages, row, count: int):
     """The first `count` elements of the pages that a row of a block table names: (count, groups, width)."""
     size = pages.shape[1]

@@ -28,6 +28,7 @@ from ._block_mask import (
     block_mask_of,
     noop_mask,
 )
+from ._formula import check_heads
 
 __all__ = [
     "AuxOutput",
@@ -171,17 +172,7 @@ def _check(query, key, value, block_mask: BlockMask | None, enable_gqa: bool) ->
         )
     if not query.dim() == key.dim() == value.dim() == 4:
         raise NotImplementedError("NYI: query, key, and value must be 4D tensors")
-    heads, groups = query.size(1), key.size(1)
-    if not enable_gqa and heads != groups:
-        raise ValueError(
-            f"Expect query and key/value to have the same number of heads but got Hq={heads} and Hkv={groups}. "
-            "Try setting enable_gqa=True for GQA."
-        )
-    if enable_gqa and heads % groups:
-        raise ValueError(
-            "Expect number of query heads to be a multiple of kv heads for GQA "
-            f"but got Hq={heads} and Hkv={groups}."
-        )
+    check_heads(query.size(1), key.size(1), enable_gqa)
     batch, other = query.size(0), key.size(0)
     if batch != other and block_mask is None:
         raise ValueError(

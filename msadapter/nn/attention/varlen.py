@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ...library import custom_op
 from ...ops import cat, zeros
 from ...tensor import Tensor
-from ._formula import attend, paged
+from ._formula import attend, check_heads, paged
 
 __all__ = ["AuxRequest", "varlen_attn"]
 
@@ -37,17 +37,7 @@ def varlen_attn(
     Raises:
         ValueError: the numbers of heads do not fit.
     """
-    heads, groups = query.size(1), key.size(2 if block_table is not None else 1)
-    if not enable_gqa and heads != groups:
-        raise ValueError(
-            f"Expect query and key/value to have the same number of heads but got Hq={heads} and Hkv={groups}. "
-            "Try setting enable_gqa=True for GQA."
-        )
-    if enable_gqa and heads % groups:
-        raise ValueError(
-            "Expect number of query heads to be a multiple of kv heads for GQA "
-            f"but got Hq={heads} and Hkv={groups}."
-        )
+    check_heads(query.size(1), key.size(2 if block_table is not None else 1), enable_gqa)
     out, logarithms, _ = _varlen_attn(
         query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, tuple(window_size) == (-1, 0), scale, list(window_size),
         enable_gqa, seqused_k, block_table, num_splits,
