@@ -6,6 +6,7 @@ import math
 
 from . import _einsum  # noqa: F401
 from ._declare import _C, composite, namespaces, op, raw_empty, t
+from ._linalg_tools import needs_graph
 from .pointwise import conj
 
 
@@ -394,10 +395,27 @@ op(
 )
 
 
+_BILINEAR_BLOCKS = 16  # so many parts of the product are computed at most: each is a few calls of kernels
+_BILINEAR_BLOCK = 2**17  # values of an intermediate result that are kept in any case
+
+
 def _bilinear_product(x1, x2, weight):
+    """Return y[r, o] = x1[r] @ weight[o] @ x2[r].
+
+    The product of ``x1`` and ``weight`` has a matrix for each row. Autograd needs all of them. Without it, they are
+    computed for some rows after the other, so that they do not need many times the memory of the result.
+    """
     outs, n1, n2 = weight.shape
-    half = t.matmul(x1, weight.permute(1, 0, 2).reshape(n1, outs * n2)).reshape(-1, outs, n2)
-    return t.bmm(half, x2.unsqueeze(2)).squeeze(2)
+    flat = weight.permute(1, 0, 2).reshape(n1, outs * n2)
+
+    def product(x1, x2):
+        return t.bmm(t.matmul(x1, flat).reshape(-1, outs, n2), x2.unsqueeze(2)).squeeze(2)
+
+    rows = x1.shape[0]
+    block = max(_BILINEAR_BLOCK // max(1, outs * n2), -(-rows // _BILINEAR_BLOCKS), 1)
+    if block >= rows or needs_graph(x1, x2, weight):
+        return product(x1, x2)
+    return t.cat([product(x1[k : k + block], x2[k : k + block]) for k in range(0, rows, block)])
 
 
 def _added(parts):

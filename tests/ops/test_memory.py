@@ -110,6 +110,11 @@ FORWARD = {
         lambda x, at: F.max_unpool2d(x, at, 2),
         1.3,
     ),
+    "bilinear": (
+        lambda: (normal(1024, 32), normal(1024, 32), normal(32, 32, 32)),
+        F.bilinear,
+        0.9,
+    ),
 }  # fmt: skip
 
 
@@ -154,6 +159,20 @@ def test_a_gradient_has_no_tensor_more_than_it_needs(name):
     g = torch.randn(function(x).shape)
     torch.autograd.grad(function(x), x, g)
     assert peak(lambda: torch.autograd.grad(function(x), x, g)) < bound
+
+
+def test_the_gradients_of_a_large_convolution_are_made_from_one_image_after_the_other():
+    """oneDNN copies the operands with the eight channels filled up to sixteen. It copies one image of the two at a time."""
+    x, w = normal(2, 8, 48, 64, 64).requires_grad_(), normal(8, 8, 3, 3, 3).requires_grad_()
+    g = torch.randn(F.conv_transpose3d(x, w).shape)
+    torch.autograd.grad(F.conv_transpose3d(x, w), (x, w), g)
+    used = peak(lambda: torch.autograd.grad(F.conv_transpose3d(x, w), (x, w), g))
+    # Besides the result and two gradients, there are the copies of one image and of its gradient.
+    assert used * UNIT < 4.6 * x.nbytes
+
+    exact = torch.autograd.grad(F.conv_transpose3d(x.double(), w.double()), (x, w), g.double())
+    for found, expected in zip(torch.autograd.grad(F.conv_transpose3d(x, w), (x, w), g), exact, strict=True):
+        assert (found - expected).abs().max() < 1e-5 * expected.abs().max()
 
 
 def _status(line: str) -> int:

@@ -210,12 +210,20 @@ void weight_grad(const Problem &p, DType d, DType element, const T *result, cons
     }
 }
 
-// Into how many equal parts a batch of n, whose operands have `bytes`, is divided. Each still has work for all threads.
+// Into how many equal parts a batch of n, whose operands have `bytes`, is divided. Each still has work for all threads:
+// an image for each of them, or images so large that oneDNN divides them among the threads.
 int64_t parts_of_batch(int64_t n, int64_t bytes) {
-  constexpr int64_t kLarge = 4 << 20;
+  constexpr int64_t kLarge = 4 << 20, kLargeImage = 8 << 20;
   for (int64_t parts = bytes < kLarge ? 1 : 4; parts > 1; parts /= 2)
-    if (n % parts == 0 && n / parts >= num_threads()) return parts;
+    if (n % parts == 0 && (n / parts >= num_threads() || bytes / n >= kLargeImage)) return parts;
   return 1;
+}
+
+void add_to(const Tensor &sum, const float *terms) {
+  float *to = sum.ptr<float>();
+  parallel_for(sum.numel, kGrain, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) to[i] += terms[i];
+  });
 }
 
 // Computes the image, the weight or the result of a convolution with oneDNN, from the two others. Returns false if
@@ -233,7 +241,9 @@ bool with_onednn(Call &c, const Problem &p, onednn::Part part, const Tensor &ima
   if (p.w.identity() && p.groups == 1 && given == DType::F32) return false;
   if (image.numel == 0 || weight.numel == 0 || result.numel < kLeastWork / std::max<int64_t>(1, p.depth()))
     return false;
-  const int64_t parts = part == onednn::Part::kWeight ? 1 : parts_of_batch(p.n, (image.numel + result.numel) * 4);
+  // The weight is the sum of what the parts of the batch give. A sum of 16-bit parts would be rounded more than once.
+  const bool sums = part == onednn::Part::kWeight;
+  const int64_t parts = sums && weight.dtype != DType::F32 ? 1 : parts_of_batch(p.n, (image.numel + result.numel) * 4);
   onednn::Convolution shape{
       p.spatial, p.n / parts, p.image_channels, p.result_channels, p.groups, {}, {}, {}, {}, {}, {}, 0, 0, 0};
   for (int d = 0; d < 3; ++d) {
@@ -258,6 +268,7 @@ bool with_onednn(Call &c, const Problem &p, onednn::Part part, const Tensor &ima
   }
   // oneDNN may copy operands to another layout. The parts of the batch need the same copies, and share their memory.
   std::vector<void *> copies;
+  if (sums && parts > 1) data[written] = c.scratch(weight.numel * item_size(DType::F32));
   for (int64_t k = 0; k < parts; ++k) {
     size_t next = 0;
     auto scratch = [&](int64_t bytes) {
@@ -265,6 +276,10 @@ bool with_onednn(Call &c, const Problem &p, onednn::Part part, const Tensor &ima
       return copies[next++];
     };
     if (!onednn::convolve(shape, part, data, scratch)) return false;
+    if (sums && parts > 1) {
+      if (k == 0) fill_zero(weight);
+      add_to(weight, static_cast<const float *>(data[written]));
+    }
     for (int i = 0; i < 3; ++i) data[i] = static_cast<char *>(data[i]) + step[i];
   }
   return true;
