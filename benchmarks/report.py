@@ -140,8 +140,8 @@ def with_npu_section(page: str, counts: dict) -> str:
     return page.partition(NPU_TITLE)[0].rstrip("\n") + "\n\n" + npu_section(counts)
 
 
-def plot(run: dict, path: Path) -> None:
-    """Draws one bar per work: its ratio on a logarithmic axis, with a line at 1."""
+def plot(run: dict, path: Path, columns: int = 3) -> None:
+    """Draws one bar per work: its ratio on a logarithmic axis, with a line at 1. The columns let it fit a screen."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -151,17 +151,21 @@ def plot(run: dict, path: Path) -> None:
         (name, entry["ratio"], entry.get("target", 0))
         for name, entry in run["results"].items()
         if "ratio" in entry and entry["group"] != "growth"
-    ][::-1]
-    figure, axes = pyplot.subplots(figsize=(8, 1 + 0.2 * len(rows)))
-    axes.barh(
-        [name for name, _, _ in rows],
-        [ratio for _, ratio, _ in rows],
-        color=["tab:green" if ratio >= goal else "tab:orange" for _, ratio, goal in rows],
+    ]
+    height = -(-len(rows) // columns)
+    figure, all_axes = pyplot.subplots(
+        1, columns, figsize=(5.4 * columns, 1 + 0.18 * height), sharex=True, squeeze=False
     )
-    axes.axvline(1, color="black", linewidth=1)
-    axes.set_xscale("log")
-    axes.set_xlabel("PyTorch's time / msadapter's time")
-    axes.margins(y=0.01)
+    for k, axes in enumerate(all_axes[0]):
+        part = rows[k * height : (k + 1) * height]
+        colors = ["tab:green" if ratio >= goal else "tab:orange" for _, ratio, goal in part]
+        axes.barh(range(len(part)), [ratio for _, ratio, _ in part], color=colors)
+        axes.set_yticks(range(len(part)), [name for name, _, _ in part], fontsize=8)
+        # The first work is at the top, and bars are equally high in every column.
+        axes.set_ylim(height - 0.4, -0.6)
+        axes.axvline(1, color="black", linewidth=1)
+        axes.set_xscale("log")
+    all_axes[0][columns // 2].set_xlabel("PyTorch's time / msadapter's time")
     figure.tight_layout()
     figure.savefig(path, dpi=110)
     pyplot.close(figure)
