@@ -4,17 +4,20 @@
 #     bash tests/aarch64.sh                        # tests/ops; hours, because every instruction is emulated
 #     bash tests/aarch64.sh --every 10 tests/ops   # every tenth case of a test, and each operator at least once (tests/sampling.py)
 #     bash tests/aarch64.sh tests/nested -k sum    # arguments go to pytest
+#     bash tests/aarch64.sh --python -m msadapter doctor   # the emulated Python alone; nothing is compiled before
 #
 # On Debian, it needs `apt install qemu-user-static g++-aarch64-linux-gnu`. Everything else comes into build/aarch64, and
 # nothing into the system: Python from Debian's packages for arm64, which are unpacked and not installed; MindSpore and the other
 # packages from the package index, as their wheels for aarch64; the kernels, compiled by the cross compiler. What is there is kept
 # for the next run. AARCH64_CPU chooses the kernels' instruction set (armv8-a, or another one of msadapter/_host/instructions.py).
 # AARCH64_MEMORY limits the memory of the run, in GiB. tests/ops/test_extreme_integers.py needs AARCH64_MEMORY=12: it expects
-# errors where a limit is exceeded that it sets for itself, and qemu does not apply such a limit.
+# errors where a limit is exceeded that it sets for itself, and qemu does not apply such a limit. AARCH64_SOURCE names another
+# copy of the sources than this checkout.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 home="${AARCH64_BUILD:-$root/build/aarch64}"
 sysroot="$home/sysroot"
+sources="${AARCH64_SOURCE:-$root}"
 python="${PYTHON:-$root/.venv/bin/python}"
 mkdir -p "$home"
 
@@ -38,11 +41,12 @@ if [ ! -e "$home/sysroot.done" ]; then
   touch "$home/sysroot.done"
 fi
 
-# The interpreter, and the compiler that it calls. PYTHONHOME keeps it away from the standard library of this machine's Python.
+# The interpreter, and the compiler that it calls. PYTHONHOME keeps it away from the standard library of this machine's Python. qemu is
+# named by its path, because a test may run the interpreter with an empty PATH.
 mkdir -p "$home/bin"
 cat > "$home/bin/python" <<PROGRAM
 #!/bin/sh
-PYTHONHOME="$sysroot/usr" exec qemu-aarch64-static -L "$sysroot" -0 "\$0" "$sysroot/usr/bin/python3.11" "\$@"
+PYTHONHOME="$sysroot/usr" exec $(command -v qemu-aarch64-static) -L "$sysroot" -0 "\$0" "$sysroot/usr/bin/python3.11" "\$@"
 PROGRAM
 cat > "$home/bin/g++" <<PROGRAM
 #!/bin/sh
@@ -72,10 +76,14 @@ if [ "$(cat "$home/packages.done" 2> /dev/null)" != "$wanted" ]; then
   echo "$wanted" > "$home/packages.done"
 fi
 
-export PYTHONPATH="$root:$home/packages" PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH="$sources:$home/packages" PYTHONDONTWRITEBYTECODE=1
 export CXX="$home/bin/g++" MSADAPTER_CACHE="$home/cache" MSADAPTER_CPU="${AARCH64_CPU:-armv8-a}"
 export MSADAPTER_SLOWER="${MSADAPTER_SLOWER:-20}" # the time limits of single cases, times this
-cd "$root"
+cd "$sources"
+if [ "${1:-}" = --python ]; then
+  shift
+  exec "$home/bin/python" "$@"
+fi
 "$home/bin/python" -c 'import platform, sys; print("Python", platform.python_version(), platform.machine(), sys.executable)'
 "$home/bin/python" -m msadapter build
 if [ -n "${AARCH64_MEMORY:-}" ]; then ulimit -v $((AARCH64_MEMORY << 20)); fi
