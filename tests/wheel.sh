@@ -55,13 +55,15 @@ assert "/empty/" in torch.__file__, torch.__file__
 print(f"the wheel trains: loss {loss.item():.1e}")
 PROGRAM
 
+# Runs a command, with variables before it, where there is no compiler.
+without_compiler() { env PATH="$work/bin" CXX=no-compiler MSADAPTER_CACHE="$work/cache" "$@"; }
+
 # Checks that the environment "compiled", whose Python the arguments call, trains with the kernels of its wheel.
 check_compiled() {
   sed -i 's:/empty/:/compiled/:' smoke.py
-  local run=(env PATH="$work/bin" CXX=no-compiler MSADAPTER_CACHE="$work/cache" "$@" -m msadapter)
-  "${run[@]}" smoke.py
+  without_compiler "$@" -m msadapter smoke.py
   echo "with kernels, from an empty environment to the trained model: $(($(date +%s) - began)) s"
-  "${run[@]}" doctor > doctor.txt || { cat doctor.txt; exit 1; }
+  without_compiler "$@" -m msadapter doctor > doctor.txt || { cat doctor.txt; exit 1; }
   grep 'CPU kernels' doctor.txt
   [ -z "$(ls -A "$work/cache")" ] || { echo "something was compiled: $(ls "$work/cache")"; exit 1; }
 }
@@ -76,11 +78,12 @@ if [ "$kernels" = aarch64 ]; then
   "$work/tools/bin/pip" install --quiet --disable-pip-version-check --no-deps --target "$work/compiled" --only-binary=:all: \
     --implementation cp --python-version 3.11 --platform linux_aarch64 "$(ls "$work"/kernels/*.whl)"
   # The packages that msadapter needs are those of tests/aarch64.sh.
-  check_compiled PYTHONPATH="$work/compiled:$AARCH64_BUILD/packages" "$AARCH64_BUILD/bin/python"
-  # qemu's processor has SVE, but /proc/cpuinfo is this machine's, so the other sets are named one by one.
+  run=(PYTHONPATH="$work/compiled:$AARCH64_BUILD/packages" "$AARCH64_BUILD/bin/python")
+  check_compiled "${run[@]}"
+  # qemu's processor has SVE, but /proc/cpuinfo is this machine's, so the sets are named one by one.
   for library in "$work"/compiled/msadapter/_prebuilt/*/_C.so; do
-    echo "$library" | sed 's:.*_prebuilt/\(.*\)/_C.so:kernels for \1:'
-    MSADAPTER_LIBRARY="$library" check_compiled PYTHONPATH="$work/compiled:$AARCH64_BUILD/packages" "$AARCH64_BUILD/bin/python"
+    echo "with the kernels for $(basename "$(dirname "$library")"):"
+    without_compiler MSADAPTER_LIBRARY="$library" "${run[@]}" -m msadapter smoke.py
   done
   cp "$work"/kernels/*.whl "$output/"
   ls -l "$output"
