@@ -1,7 +1,13 @@
 // A tensor that a node keeps for its backward, with the checks and hooks of unpacking.
 #include "graph.h"
+#include "written_view.h"
 
 namespace msa {
+
+WrittenView &written_view() {
+  thread_local WrittenView view;
+  return view;
+}
 
 std::vector<SavedHooks> &saved_hooks_stack() {
   thread_local std::vector<SavedHooks> stack;
@@ -76,7 +82,14 @@ TensorPtr SavedTensor::unpack(const Node *owner) const {
         "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
         "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
         "saved tensors after calling backward.");
-  auto self = const_cast<Node *>(owner)->shared_from_this();
+  const BackwardNodePtr self = const_cast<Node *>(owner)->shared_from_this();
+  auto set_history_of_result = [&](const TensorPtr &result) {
+    const WrittenView &view = written_view();
+    if (view.writer == owner)
+      set_history(result, view.history, 0);
+    else
+      set_history(result, self, output_index_);
+  };
   if (packed_) {
     Ref r = checked(PyObject_CallFunctionObjArgs(unpack_hook_.get(), packed_.get(), nullptr));
     if (!is_tensor(r.get())) {
@@ -90,7 +103,7 @@ TensorPtr SavedTensor::unpack(const Node *owner) const {
     if (is_leaf_ && data_)
       share_leaf(a, data_);
     else if (is_output_)
-      set_history(a, self, output_index_);
+      set_history_of_result(a);
     else if (auto n = node_.lock())
       set_history(a, n, output_index_);
     return a;
@@ -111,7 +124,7 @@ TensorPtr SavedTensor::unpack(const Node *owner) const {
          "torch.autograd.set_detect_anomaly(True, check_nan=False).");
   if (is_output_ && requires_grad_) {
     TensorPtr a = alias_of(data_);
-    set_history(a, self, output_index_);
+    set_history_of_result(a);
     return a;
   }
   return data_;

@@ -1,5 +1,6 @@
 // Gradients between a base and its views after in-place writes.
 #include "graph.h"
+#include "written_view.h"
 
 namespace msa {
 
@@ -96,7 +97,8 @@ static void add_overlapping(const Tensor &window, const Tensor &g) {
 // The gradient of a base of which only a view was used: the values at the view's place, and zeros elsewhere.
 class ViewOfBase final : public Node {
  public:
-  ViewOfBase(const TensorPtr &view, const TensorPtr &base) : Node("AsStridedBackward0", 1), at_(view, base) {}
+  ViewOfBase(const TensorPtr &view, const TensorPtr &base) : ViewOfBase(Window(view, base)) {}
+  explicit ViewOfBase(const Window &at) : Node("AsStridedBackward0", 1), at_(at) {}
   bool single_use() const override { return false; }
   Tensors apply(const Tensors &grads) override {
     if (!grads[0]) return {nullptr};
@@ -143,6 +145,13 @@ void check_overlap(const TensorPtr &written, const TensorPtr &read) {
       "location. Please clone() the tensor before performing the operation.");
 }
 
+// While the node of a write to a view runs, what it saved of its result is a view of what CopySlices gives.
+struct WriterRuns {
+  explicit WriterRuns(WrittenView view) : outer(std::exchange(written_view(), std::move(view))) {}
+  ~WriterRuns() { written_view() = std::move(outer); }
+  WrittenView outer;
+};
+
 // The node of a base after a write to a view of it. The gradient of the view's elements goes to `inner`, the node of
 // the write. The gradient of all other elements goes on to the history of the base.
 class CopySlices final : public Node {
@@ -166,7 +175,9 @@ class CopySlices final : public Node {
       if (!needs(i)) inner_->set_next_edge(Edge(), i);
     Tensors in;
     if (grad_enabled() || !at_.plain()) {
-      in = inner_->apply({at_.for_view(at_.call("_base_to_window", grads[0]))});
+      const TensorPtr g = at_.for_view(at_.call("_base_to_window", grads[0]));
+      WriterRuns runs(grad_enabled() ? WrittenView{inner_.get(), view_of_this(g)} : WrittenView{});
+      in = inner_->apply({g});
       r[0] = at_.for_base(at_.call("_replace_window", grads[0], in.empty() ? nullptr : in[0]));
     } else {
       const DType d = from_ms(grads[0]->data_type());
@@ -192,6 +203,14 @@ class CopySlices final : public Node {
  private:
   NodePtr inner_;
   Window at_;
+
+  // The history of the view after the write. `g` has the view's sizes and dtype.
+  NodePtr view_of_this(const TensorPtr &g) {
+    NodePtr node = Node::make<ViewOfBase>(at_);
+    node->add_next_edge(Edge(shared_from_this(), 0));
+    node->add_output_metadata(g);
+    return node;
+  }
 };
 
 NodePtr view_of_base(const TensorPtr &view, const TensorPtr &base) { return Node::make<ViewOfBase>(view, base); }

@@ -589,8 +589,11 @@ static void record_inplace(const Op &op, const TensorPtr &self, const TensorPtr 
                            const std::shared_ptr<OpNode> &node) {
   rebase_history(self, node);
   if (!op.saves_result || !reads_result(op, *node, 0)) return;
+  // A saved result without the history of its node would have no part in second derivatives.
+  const TensorPtr written = alias_of(result);
+  set_history(written, node, 0);
   node->results.clear();
-  node->results.emplace_back(result == self ? alias_of(self) : result, true);
+  node->results.emplace_back(written, true);
 }
 
 Ref run_inplace(Op &op, Operand *v, PyObject **slots) {
