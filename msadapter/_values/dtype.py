@@ -118,7 +118,7 @@ ALIASES = {
 }
 # These dtypes have no kernels. They exist because programs compare with them.
 OTHERS = {
-    n: dtype(100 + i, n, s, k, n.title() + "Storage")
+    n: dtype(100 + i, n, s, k, n.title().replace("Uint", "UInt") + "Storage")
     for i, (n, s, k) in enumerate(
         [
             ("float8_e4m3fnuz", 1, "f"),
@@ -129,6 +129,8 @@ OTHERS = {
             ("quint4x2", 1, "u"),
             ("quint2x4", 1, "u"),
             ("float8_e8m0fnu", 1, "f"),
+            *((f"uint{bits}", 1, "u") for bits in range(1, 8)),
+            *((f"int{bits}", 1, "i") for bits in range(1, 8)),
         ]
     )
 }

@@ -55,7 +55,8 @@ class iinfo:
     """Limits of an integer dtype."""
 
     def __init__(self, type: dtype):
-        if type.is_floating_point or type.is_complex or type.name == "bool":
+        few = type.name.lstrip("uint") in set("1234567")  # bits of a type that is only a name, in PyTorch too
+        if type.is_floating_point or type.is_complex or type.name == "bool" or few:
             raise TypeError(
                 f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'"
             )

@@ -167,7 +167,7 @@ def _check_range(array: np.ndarray, data, dtype) -> None:
         )  # numpy then chooses uint64, or float64 for lists of integers
         if beyond and name not in ("uint64", "bool") and (array.dtype.kind == "u" or _all_integers(data)):
             raise ValueError("Overflow when unpacking long long")
-    if name is None or not name.startswith(("int", "uint")):
+    if name is None or not name.startswith(("int", "uint")) or not hasattr(np, name):
         return
     limits = np.iinfo(name)
     least = limits.min if limits.min < 0 else -int(limits.max)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import logging
 import pickle
 from datetime import timedelta
 
@@ -20,7 +21,10 @@ from msadapter.distributed.checkpoint import (
     default_planner,
     filesystem,
     format_utils,
+    state_dict_loader,
+    state_dict_saver,
 )
+from msadapter.distributed.checkpoint import logger as checkpoint_logger
 from msadapter.distributed.checkpoint import planner_helpers as helpers
 from msadapter.distributed.checkpoint import state_dict as sd
 from msadapter.distributed.checkpoint.metadata import (
@@ -238,6 +242,45 @@ def test_a_checkpoint_and_a_file_hold_the_same(tmp_path):
     planner = default_planner._EmptyStateDictLoadPlanner()
     with pytest.raises(AssertionError, match="must be empty"):
         planner.set_up_planner({"a": 1}, metadata)
+
+
+def test_the_form_without_stateful_objects(tmp_path):
+    """MindSpeed-MM's converter writes its files with it."""
+    saved = {"model": {"w": torch.arange(4.0)}, "checkpoint_version": 3.0}
+    assert state_dict_saver._save_state_dict(saved, dcp.FileSystemWriter(tmp_path), no_dist=True) is not None
+    found = {}
+    state_dict_loader._load_state_dict(
+        found,
+        dcp.FileSystemReader(tmp_path),
+        no_dist=True,
+        planner=default_planner._EmptyStateDictLoadPlanner(),
+    )
+    assert torch.equal(found["model"]["w"], saved["model"]["w"]) and found["checkpoint_version"] == 3.0
+    with pytest.raises(NotImplementedError, match="use_collectives=False"):
+        state_dict_saver._save_state_dict(saved, dcp.FileSystemWriter(tmp_path), use_collectives=False)
+
+
+@pytest.mark.parametrize("log_exceptions", [True, False])
+def test_events_of_a_checkpoint(log_exceptions):
+    events = []
+    handler = logging.Handler()
+    handler.emit = lambda record: events.append(record.msg)
+    checkpoint_logger._dcp_logger.addHandler(handler)
+
+    @checkpoint_logger._dcp_method_logger(log_exceptions, checkpoint_id="place")
+    def step(number, planner=None):
+        return 1 // number
+
+    try:
+        assert step(1, planner=dcp.DefaultSavePlanner()) == 1
+        with pytest.raises(ZeroDivisionError):
+            step(0)
+    finally:
+        checkpoint_logger._dcp_logger.removeHandler(handler)
+    assert [event["event"] for event in events] == ["start", "end", "start", *["exception"] * log_exceptions]
+    assert {(event["func_name"], event["checkpoint_id"]) for event in events} == {("step", "place")}
+    assert events[1]["times_spent"] == events[1]["time"] - events[0]["time"] >= 0
+    assert events[0]["planner"] == "DefaultSavePlanner" and events[0]["uuid"] == events[1]["uuid"]
 
 
 @pytest.mark.parametrize("flat", [True, False])

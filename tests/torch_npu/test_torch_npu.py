@@ -132,6 +132,18 @@ def test_profiler_writes_a_trace(tmp_path):
     assert "my range" in trace.read_text()
 
 
+def test_a_trace_of_which_the_program_says_when_it_is_analysed(tmp_path, monkeypatch):
+    """MindSpeed-MM gives analyse_flag, and imports analyse for its tool."""
+    p = torch_npu.profiler
+    monkeypatch.chdir(tmp_path)
+    with p.profile(on_trace_ready=p.tensorboard_trace_handler(worker_name="first", analyse_flag=False)):
+        torch.zeros(2) + 1
+    (trace,) = tmp_path.iterdir()
+    assert trace.name.startswith("first.") and "add" in trace.read_text()
+    with pytest.raises(NotImplementedError, match=r"torch_npu\.profiler\.profiler\.analyse"):
+        p.profiler.analyse(str(tmp_path), max_process_number=1, export_type=["text"])
+
+
 def test_flops_are_counted_and_paused():
     counter = torch_npu.utils.flops_count.FlopsCounter()
     a, b = torch.zeros(2, 3), torch.zeros(3, 5)

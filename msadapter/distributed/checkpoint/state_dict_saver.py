@@ -157,6 +157,26 @@ def _completion(staged: Future) -> Future:
     return done
 
 
+def _save_state_dict(
+    state_dict,
+    storage_writer,
+    process_group=None,
+    coordinator_rank: int = 0,
+    no_dist: bool = False,
+    planner=None,
+    use_collectives: bool = True,
+) -> Metadata:
+    """Saves state_dict without handling of Stateful objects, with a writer that is ready."""
+    if not use_collectives:
+        raise NotImplementedError(
+            "torch.distributed.checkpoint.state_dict_saver._save_state_dict: use_collectives=False is not supported "
+            "(docs/coverage.md)"
+        )
+    return _save(
+        state_dict, storage_writer, process_group, planner or DefaultSavePlanner(), no_dist, coordinator_rank
+    )
+
+
 def save_state_dict(
     state_dict,
     storage_writer,
@@ -172,6 +192,4 @@ def save_state_dict(
         stacklevel=2,
     )
     storage_writer.reset()
-    return _save(
-        state_dict, storage_writer, process_group, planner or DefaultSavePlanner(), no_dist, coordinator_rank
-    )
+    return _save_state_dict(state_dict, storage_writer, process_group, coordinator_rank, no_dist, planner)

@@ -740,9 +740,16 @@ inf: _builtins.float
 def inner(input: _Tensor, other: _Tensor, *, out=...) -> _Tensor: ...
 def instance_norm(input: _Tensor, weight: _Tensor | None, bias: _Tensor | None, running_mean: _Tensor | None, running_var: _Tensor | None, use_input_stats: _bool, momentum: _float, eps: _float, cudnn_enabled: _bool) -> _Tensor: ...
 int: _dtype
+int1: _dtype
 int16: _dtype
+int2: _dtype
+int3: _dtype
 int32: _dtype
+int4: _dtype
+int5: _dtype
+int6: _dtype
 int64: _dtype
+int7: _dtype
 int8: _dtype
 def is_complex(input) -> _bool: ...
 def is_conj(input) -> _bool: ...
@@ -1101,9 +1108,16 @@ def true_divide(input: _Tensor | _Number, other: _Tensor | _Number, *, out=...) 
 def trunc(input: _Tensor, *, out=...) -> _Tensor: ...
 def trunc_(input: _Tensor, *, out=...) -> _Tensor: ...
 def typename(obj) -> _str: ...
+uint1: _dtype
 uint16: _dtype
+uint2: _dtype
+uint3: _dtype
 uint32: _dtype
+uint4: _dtype
+uint5: _dtype
+uint6: _dtype
 uint64: _dtype
+uint7: _dtype
 uint8: _dtype
 def unbind(input: _Tensor, dim: _int = ...) -> tuple[_Tensor, ...]: ...
 def unbind_copy(input: _Tensor, dim: _int = ..., *, out=...) -> tuple[_Tensor, ...]: ...

@@ -1,4 +1,4 @@
-"""torch_npu.profiler: torch.profiler with the NPU's options, which are stored.
+"""torch_npu.profiler.profiler: torch.profiler with the NPU's options, which are stored.
 
 Only work on the CPU is recorded.
 """
@@ -6,9 +6,9 @@ Only work on the CPU is recorded.
 from __future__ import annotations
 
 import enum
+import os
 
-from .. import profiler as _profiler
-from ..profiler import ProfilerAction, schedule, tensorboard_trace_handler
+from ... import profiler as _profiler
 
 
 class ProfilerActivity(enum.Enum):
@@ -86,20 +86,31 @@ class profile(_profiler.profile):
         super().__init__(activities=activities, **options)
 
 
+def tensorboard_trace_handler(
+    dir_name: str | None = None,
+    worker_name: str | None = None,
+    analyse_flag: bool = True,
+    async_mode: bool = False,
+):
+    """Return an on_trace_ready function that writes each trace to `dir_name` (default: the present folder).
+
+    The trace is complete when it is written, so analyse_flag and async_mode, which say when the device's raw records are
+    analysed, have no effect.
+    """
+    return _profiler.tensorboard_trace_handler(os.getcwd() if dir_name is None else dir_name, worker_name)
+
+
 def supported_activities() -> set:
     """Return the activities that are actually recorded."""
     return {ProfilerActivity.CPU}
 
 
-__all__ = [
-    "AiCMetrics",
-    "ExportType",
-    "ProfilerAction",
-    "ProfilerActivity",
-    "ProfilerLevel",
-    "_ExperimentalConfig",
-    "profile",
-    "schedule",
-    "supported_activities",
-    "tensorboard_trace_handler",
-]
+def analyse(profiler_path: str, max_process_number: int | None = None, export_type=None) -> None:
+    """Refuse to analyse raw records of a device. Recordings are complete here when they are written.
+
+    Raises:
+        NotImplementedError: always.
+    """
+    raise NotImplementedError(
+        "torch_npu.profiler.profiler.analyse is not supported (docs/coverage.md): recordings are analysed when they are written"
+    )
