@@ -43,3 +43,15 @@ def test_reasons_of_newer_releases() -> None:
         "AssertionError: assert 1 == 2": "",
     }.items():
         assert report.excuse(reason) == why
+
+
+def test_reasons_name_no_folder_of_the_machine() -> None:
+    told = "ImportError: no 'x' from 'a.b' (/home/me/work/a/b.py), see https://pytorch.org/docs/stable/x.html or /x.py"
+    assert (
+        report.short(told)
+        == "ImportError: no 'x' from 'a.b' (a/b.py), see https://pytorch.org/docs/stable/x.html or /x.py"
+    )
+    assert (
+        report.short("in 'msc://default/tmp/one/two/three.yaml'")
+        == "in 'msc://default/tmp/one/two/three.yaml'"
+    )

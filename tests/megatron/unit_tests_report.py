@@ -104,6 +104,8 @@ def _open(totals: dict) -> str:
 
 
 def short(reason: str) -> str:
+    """A reason without addresses, long numbers and the folders of the machine."""
+    reason = re.sub(r"(?<![\w.:/-])/(?:[\w.-]+/)+(?=[\w.-]+/[\w.-]+)", "", reason)
     return re.sub(r"0x[0-9a-f]+|\b\d{3,}\b", "N", reason)[:160].replace("|", "/").replace("\n", " ")
 
 
