@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable
 
 from .rules import PatchError
@@ -21,5 +22,22 @@ def of_setup_py(package: str) -> Callable[[str], str]:
                 f"the version cannot be read: setup.py is not that of {package}, or states no version"
             )
         return version.group(1)
+
+    return read
+
+
+def of_pyproject(package: str) -> Callable[[str], str]:
+    """A function that reads the version from the text of the package's pyproject.toml."""
+
+    def read(text: str) -> str:
+        try:
+            project = tomllib.loads(text).get("project", {})
+        except tomllib.TOMLDecodeError as error:
+            raise PatchError(f"the version cannot be read: pyproject.toml is no TOML ({error})") from None
+        if not isinstance(project, dict) or project.get("name") != package or not project.get("version"):
+            raise PatchError(
+                f"the version cannot be read: pyproject.toml is not that of {package}, or states no version"
+            )
+        return str(project["version"])
 
     return read

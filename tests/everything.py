@@ -99,6 +99,7 @@ STEPS = [
     ),
     Step("MindSpeed-LLM, recovery", f"{_LLM} tests/npu/test_high_availability.py", ("MSADAPTER_UPSTREAMS",)),
     Step("toolkit", f"{_RUN} tests/toolkit", ("MSADAPTER_LLM",)),
+    Step("MindSpeed-MM", f"{_RUN} tests/npu/test_mindspeed_mm.py", ("MSADAPTER_MM_ENV",)),
     Step("MindSpeed-RL", f"{_RUN} tests/npu/test_mindspeed_rl.py", ("MSADAPTER_RL_ENV",)),
     Step(
         "Megatron-LM's unit tests",

@@ -17,7 +17,7 @@ from patches import PatchError
 from patches.rules import number
 
 from .. import locks
-from . import environment, job, llm_job, packages, places, rl_job, scenario, shell, sources, upstream
+from . import environment, job, llm_job, mm_job, packages, places, rl_job, scenario, shell, sources, upstream
 from .steps import ROOT, Console, ConvertError
 
 _HELP = """\
@@ -34,8 +34,10 @@ Scenarios:
          wheel, or from git where it has none for this Python. 0.19.0 needs Python 3.12
   llm    Megatron-LM, MindSpeed and MindSpeed-LLM 26.1.0 from git at pinned commits, in OUTPUT/llm, and the Python
          packages that they import (600 MB). --release 2.3.0: in OUTPUT/llm-2.3.0
-  rl     the same of release 2.3.0, and MindSpeed-RL with ray, in OUTPUT/rl. On a CPU megatron_ms/rollout answers for vllm. --train:
-         GRPO with train_grpo.py on two processes; a small model learns to add (about five minutes)
+  mm     Megatron-LM, MindSpeed and MindSpeed-MM 26.1.0 in OUTPUT/mm, and their packages (550 MB). --train: LoRA of a small
+         Qwen2.5-VL with pretrain_vlm.py, which learns to say the colour and the longer side of pictures
+  rl     the same as llm of release 2.3.0, and MindSpeed-RL with ray, in OUTPUT/rl. On a CPU megatron_ms/rollout answers
+         for vllm. --train: GRPO with train_grpo.py on two processes; a small model learns to add (about five minutes)
 
 Conversions live side by side. Each has its own env.sh (OUTPUT/llm/env.sh); OUTPUT/env.sh is the one made last, and
 --list shows them all. Files that runs write into a tree are yours, and stay there when the tree is converted again.
@@ -78,7 +80,7 @@ def parse_args(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--train",
         action="store_true",
-        help="train a small model afterwards: on the bundled text (core, llm), or on sums (rl)",
+        help="train a small model afterwards: on the bundled text (core, llm), on pictures (mm), or on sums (rl)",
     )
     parser.add_argument(
         "scenario",
@@ -103,7 +105,7 @@ def parse_args(arguments: list[str] | None) -> argparse.Namespace:
         action="append",
         default=[],
         metavar="DIR",
-        help="a local checkout: of Megatron-LM, instead of the wheel (core), or NAME=DIR, may be repeated (llm, rl)",
+        help="a local checkout: of Megatron-LM, instead of the wheel (core), or NAME=DIR, may be repeated (llm, mm, rl)",
     )
     parser.add_argument(
         "--check",
@@ -287,6 +289,8 @@ def convert_scenario(args: argparse.Namespace) -> None:
         )
         if args.train and args.scenario == "rl":
             console.step("Learn sums by GRPO", lambda progress: rl_job.train(work, logs, progress))
+        elif args.train and args.scenario == "mm":
+            console.step("LoRA of a Qwen2.5-VL", lambda progress: mm_job.train(work, logs, progress))
         elif args.train:
             console.step("Tokenizer and data set", lambda progress: llm_job.preprocess(work, logs, progress))
             console.step("Train a Qwen2.5", lambda progress: llm_job.train(work, logs, progress))
@@ -405,6 +409,10 @@ def _farewell_scenario(args: argparse.Namespace, work: scenario.Run, env: Path, 
             f"  right sums     {before:.1%} before GRPO, {after:.1%} after, of 512 that no training has seen"
         )
         print(f"  log            {_short(rl_job.folder_of(work) / 'log.txt')}")
+    elif args.train and work.scenario == "mm":
+        first, last = mm_job.losses(work)
+        print(f"  loss           {first:.3f} in the first iteration, {last:.3f} in the last")
+        print(f"  checkpoint     {_short(mm_job.folder_of(work) / 'lora')}, of LoRA alone")
     elif args.train:
         loss = llm_job.losses(work)
         print(
@@ -419,12 +427,19 @@ def _farewell_scenario(args: argparse.Namespace, work: scenario.Run, env: Path, 
         print(
             f"  bash {_short(rl_job.SCRIPT)} {_short(rl_job.folder_of(work))}      train (after the command above)"
         )
+    elif work.scenario == "mm" and args.train:
+        print(
+            f"  bash {_short(mm_job.SCRIPT)} {_short(mm_job.folder_of(work))} --train-iters 80 "
+            "--override-opt_param-scheduler      continue training (after the command above)"
+        )
     elif args.train:
         places = f"{_short(folder / 'shakespeare')} {_short(folder / 'qwen25')}"
         more = "--train-iters 200 --override-opt_param-scheduler"
         print(
             f"  bash {_short(llm_job.SCRIPT)} {places} {more}      continue training (after the command above)"
         )
+    elif work.scenario == "mm":
+        print("  bash auto_convert.sh mm --train      LoRA of a small Qwen2.5-VL (about two minutes)")
     elif work.scenario == "llm":
         print("  bash auto_convert.sh llm --train      train a small Qwen2.5 (about two minutes)")
 

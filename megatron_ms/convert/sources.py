@@ -102,6 +102,7 @@ _LLM_26_1 = (
     _ascend("MindSpeed", "26.1.0_core_r0.12.1", "57a33053c4eccd5b14aa58e3ca595ab414e65b94"),
     _ascend("MindSpeed-LLM", "v26.1.0", "2b7130ca7bea7083a91ed66812eec95067d057a2"),
 )
+_MINDSPEED_MM = _ascend("MindSpeed-MM", "v26.1.0", "d0b964b55fb33b4eccec72513d8741d391ec13c7")
 _MINDSPEED_RL = _ascend("MindSpeed-RL", "2.3.0", "09b8c1253af02abf62f9056e3a4e5cba78b03d7a")
 
 # The first release of a scenario is its default.
@@ -148,6 +149,7 @@ SCENARIOS: dict[str, tuple[Release, ...]] = {
         Release("26.1.0", _LLM_26_1, packages="llm-26.1.0"),
         Release("2.3.0", _LLM_2_3, packages="llm-2.3.0"),
     ),
+    "mm": (Release("26.1.0", (*_LLM_26_1[:2], _MINDSPEED_MM), packages="mm-26.1.0"),),
     "rl": (Release("2.3.0", (*_LLM_2_3, _MINDSPEED_RL), packages="rl-2.3.0"),),
 }
 

@@ -14,7 +14,7 @@ from .steps import ROOT, write_atomically
 
 PAGE = ROOT / "docs" / "versions.md"
 BEGIN, END = "<!-- versions: begin (python -m megatron_ms.convert.versions) -->", "<!-- versions: end -->"
-_UPSTREAMS = ("Megatron-LM", "MindSpeed", "MindSpeed-LLM", "MindSpeed-RL")
+_UPSTREAMS = ("Megatron-LM", "MindSpeed", "MindSpeed-LLM", "MindSpeed-MM", "MindSpeed-RL")
 
 
 def text() -> str:
