@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
+from ..training import megatron
 from ..training import settings as checks
 from ..training.folder import LATEST, named_iteration
 from . import forms, names
@@ -118,8 +119,10 @@ _DEFAULTS = {
 
 def _check_flags(settings: Settings, facts: Mapping[str, Any], config: Path) -> None:
     """Raises UserError for the first flag that config.json asks for, and that has another value."""
-    table = names.TABLES.get(str(facts.get("model_type")))
-    needed = table.flags(facts, config) if table else {}
+    kind = str(facts.get("model_type"))
+    needed = _of_gemma2(facts, config) if kind == "gemma2" else {}
+    if table := names.TABLES.get(kind):
+        needed = table.flags(facts, config)
     if facts.get(forms.ALIBI):
         needed["position_embedding_type"] = "alibi"
     for name, wanted in needed.items():
@@ -128,8 +131,28 @@ def _check_flags(settings: Settings, facts: Mapping[str, Any], config: Path) -> 
         if given is None:
             given = _DEFAULTS.get(name, False if isinstance(wanted, bool) else None)
         if given != wanted:
-            said = str(wanted).lower() if isinstance(wanted, bool) else wanted
+            said = str(wanted).lower() if isinstance(wanted, bool) else "null" if wanted is None else wanted
             raise settings.document.error(f"model.{name}", f"is {given}, but must be {said}, to fit {config}")
+
+
+def _of_gemma2(facts: Mapping[str, Any], config: Path) -> dict[str, Any]:
+    """The flags with which Megatron's model has the scale, the caps and the windows of a Gemma 2.
+
+    Raises:
+        UserError: there is no flag for what config.json says.
+    """
+    layers = facts.get("num_hidden_layers", 26)
+    alternating = [("full" if number % 2 else "sliding") + "_attention" for number in range(layers)]
+    for name, wanted in {"layer_types": alternating, "use_bidirectional_attention": None}.items():
+        if (facts.get(name) or wanted) != wanted:
+            raise UserError(f"{config}: {name} is {facts[name]}, and the layers of Gemma 2 have {wanted}")
+    return {
+        "spec": megatron.CAPPED_LAYERS,
+        "attn_logit_softcapping": facts.get("attn_logit_softcapping", 50.0),
+        "output_logit_softcapping": facts.get("final_logit_softcapping", 30.0),
+        "query_pre_attn_scalar": facts.get("query_pre_attn_scalar", 256),
+        "interleave_sliding_window": facts.get("sliding_window", 4096),
+    }
 
 
 def _check_window(settings: Settings, facts: Mapping[str, Any], config: Path) -> None:

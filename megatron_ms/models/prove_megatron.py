@@ -343,12 +343,6 @@ def _trained(name: str, recipe: str, trees: Path) -> dict[str, tuple[float, floa
     return {recipe: losses}
 
 
-# Families that have a converter, and whose conversion is refused by its proof.
-_UNLIKE = {
-    "Gemma 2": "MindSpeed-LLM reads --attn-logit-softcapping, and applies no soft cap to the scores of attention"
-}
-
-
 def _converts(name: str) -> bool:
     """Whether there are converters for the family's models."""
     import transformers
@@ -360,7 +354,7 @@ def prove(name: str, trees: Path) -> dict[str, Any]:
     """What was measured of a family, in the present folder. An exception says what is wrong."""
     provide_torch()
     toys: list[Toy] = []
-    if _converts(name) and name not in _UNLIKE:
+    if _converts(name):
         toys = [(TOYS | FOREIGN)[name], *VARIANTS.get(name, []), *FOREIGN_VARIANTS.get(name, [])]
     found: dict[str, Any] = {}
     for toy in toys:

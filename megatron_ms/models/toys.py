@@ -172,11 +172,23 @@ TOYS = {
     ),
     # The converter of Gemma has the published size of a head in it, and that of GLM-4.5 the number of layers without experts.
     "Gemma": Toy("gemma-2b", "GemmaConfig", {"head_dim": 256}, {"kv_channels": 256}),
+    # A window, a scale and soft caps that each change the logits of the proofs: caps of the published sizes would hardly.
     "Gemma 2": Toy(
         "gemma2-2b",
         "Gemma2Config",
-        {"head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": 8},
-        {"query_pre_attn_scalar": 16, "interleave_sliding_window": 8},
+        {
+            "head_dim": 16,
+            "query_pre_attn_scalar": 24,
+            "sliding_window": 8,
+            "attn_logit_softcapping": 2.0,
+            "final_logit_softcapping": 5.0,
+        },
+        {
+            "query_pre_attn_scalar": 24,
+            "interleave_sliding_window": 8,
+            "attn_logit_softcapping": 2.0,
+            "output_logit_softcapping": 5.0,
+        },
     ),
     "LLaMA": Toy("llama-7b", "LlamaConfig", {"num_key_value_heads": 8}, {"num_query_groups": 8}),
     "LLaMA2": Toy("llama2-7b", "LlamaConfig"),

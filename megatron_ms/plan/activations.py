@@ -60,11 +60,12 @@ class Activations:
         return (self.size * (projected + values) + self._probabilities()) / self.tensor
 
     def _probabilities(self) -> float:
-        """Softmax in 32 bits, its copy in 16 bits, and what dropout makes of it, for a token."""
+        """Softmax in 32 bits, its copy in 16 bits, what dropout makes of it, and the tanh of a soft cap, for a token."""
         if not self.unfused:
             return self.form.heads * _FULL  # a sum for each row
         each = _FULL + (self.size if self.size < _FULL else 0)
         each += self.size + _MASK if self.attention_dropout else 0
+        each += self.size if self.form.flags.get("attn_logit_softcapping") else 0
         return self.form.heads * self.keys * each
 
     def _mlp(self, number: int) -> float:

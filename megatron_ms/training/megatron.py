@@ -51,6 +51,8 @@ Entry = tuple[str, str, Any]  # our key, upstream's flag, value
 _MOCK = 4096
 _FIXED = "convert"  # the key of flags that loading a checkpoint sets, whatever a file says
 _IF_KNOWN = "toolkit"  # the key of flags that are given where upstream has them
+# The value of upstream's flag --spec with which a model has a soft cap of scores.
+CAPPED_LAYERS = ["megatron_ms.models.gemma2_spec", "layer_spec"]
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,7 @@ def check_trees(settings: Settings, trees: Trees) -> None:
         message = f"the model needs Megatron Core {wanted} or newer, but the version of the trees is {found}"
         raise settings.document.error("run.trees", f"{message}: bash auto_convert.sh core --release {wanted}")
     _check_embedding_norm(settings)
+    _check_soft_cap(settings)
 
 
 def _numbers(version: str) -> list[int]:
@@ -169,6 +172,22 @@ def _check_embedding_norm(settings: Settings) -> None:
     if settings.save.format == "torch_dist" and settings.save.interval is not None:
         message = "torch_dist leaves out the norm of model.embed_layernorm: write torch or safetensors"
         raise settings.document.error("save.format", message)
+
+
+def _check_soft_cap(settings: Settings) -> None:
+    """Raises UserError where MindSpeed-LLM would leave out a soft cap of scores, and for a flag that our layers do not support."""
+    spec = settings.flag("spec")
+    if spec != CAPPED_LAYERS:
+        linear = settings.flag("position_embedding_type") == "alibi" and not settings.flag("use_flash_attn")
+        if settings.flag("attn_logit_softcapping") and not linear:
+            message = f"is {spec}, but must be {CAPPED_LAYERS}: the layers of MindSpeed-LLM ignore attn_logit_softcapping"
+            raise settings.document.error("model.spec", message)
+        return
+    refused = ("model.use_flash_attn", "dataset.reset_attention_mask", "model.apply_query_key_layer_scaling")
+    given = {key: bool(settings.flag(key.partition(".")[2])) for key in refused}
+    given["parallel.context"] = settings.parallel.context > 1
+    if key := next((key for key in given if given[key]), None):
+        raise settings.document.error(key, "is not supported with the layers of Gemma 2: leave it out")
 
 
 def _check_positions(settings: Settings, tuned: bool) -> None:

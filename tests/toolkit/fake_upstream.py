@@ -65,6 +65,8 @@ for name in ("is-instruction-dataset", "is-pairwise-dataset", "use-mcore-models"
     parser.add_argument("--" + name, action="store_true")
 parser.add_argument("--stage", choices=["sft", "dpo"])
 parser.add_argument("--lora-target-modules", nargs="+")
+parser.add_argument("--attn-logit-softcapping", type=float)
+parser.add_argument("--spec", nargs="*")
 """
 
 

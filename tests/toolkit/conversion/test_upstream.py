@@ -46,6 +46,7 @@ ROWS = [
     ("ChatGLM3", ["parallel.tensor=2", "parallel.pipeline=2"]),
     ("GPT-3", ["parallel.pipeline=2", "parallel.layers_per_virtual_stage=1"]),
     ("Bloom", ["parallel.tensor=2", "parallel.pipeline=2"]),
+    ("Gemma 2", ["parallel.tensor=2", "parallel.pipeline=2"]),
 ]
 PADDED = ["model.vocab_size=253", "model.padded_vocab_size=256", "parallel.tensor=2"]
 
@@ -231,6 +232,32 @@ def test_a_window_is_that_of_the_model(place, facts, model, said) -> None:
         return
     with pytest.raises(UserError, match=said):
         checkpoints.check_geometry(settings, facts, place / "model")
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({}, ""),
+        ({"attn_logit_softcapping": 50.0}, "model.attn_logit_softcapping: is 2.0, but must be 50.0, to fit"),
+        ({"final_logit_softcapping": None}, "model.output_logit_softcapping: is 5.0, but must be null, to fit"),
+        ({"query_pre_attn_scalar": 256}, "model.query_pre_attn_scalar: is 24, but must be 256"),
+        ({"sliding_window": 4096}, "model.interleave_sliding_window: is 8, but must be 4096"),
+        ({"layer_types": ["full_attention"] * 4}, "layer_types is .*, and the layers of Gemma 2 have"),
+        ({"use_bidirectional_attention": True}, "use_bidirectional_attention is True"),
+    ],
+)  # fmt: skip
+def test_the_attention_of_gemma_2_is_that_of_the_model(place, facts, said) -> None:
+    """A window that is longer than the texts of the proofs, and a cap that is high, would not be seen in them."""
+    text = (place / "convert.yaml").read_text().replace("recipe: qwen2.5-0.5b", "recipe: gemma2-2b")
+    (place / "convert.yaml").write_text(text)
+    toy = TOYS["Gemma 2"]
+    stated = {"model_type": "gemma2", "num_hidden_layers": 4, **toy.config, **facts}
+    settings = checkpoints.settings_of(config.load("convert.yaml", toy.words()))
+    if not said:
+        checkpoints.check_geometry(settings, stated, place / "model")
+        return
+    with pytest.raises(UserError, match=said):
+        checkpoints.check_geometry(settings, stated, place / "model")
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,19 @@ def test_precision_and_shards(read) -> None:
     )
 
 
+def test_a_soft_cap_keeps_its_scores(read) -> None:
+    """Its tanh is kept for the backward, a number for each score of each head of each layer."""
+    sizes = ["train.micro_batch=2", "dataset.sequence_length=64"]
+    cap = [
+        *sizes,
+        "model.attn_logit_softcapping=50.0",
+        "model.spec=[megatron_ms.models.gemma2_spec,layer_spec]",
+    ]
+    (plain,), (capped,) = estimate.stages(read(*sizes)), estimate.stages(read(*cap))
+    form = estimate.shape(read(*sizes))
+    assert capped.activations - plain.activations == 4 * form.layers * 2 * form.heads * 64 * 64
+
+
 def test_experts_are_divided(read) -> None:
     one = estimate.stages(read("run.processes=2", "model.num_experts=4"))[0].parameters
     two = estimate.stages(read("run.processes=2", "model.num_experts=4", "parallel.expert=2"))[0].parameters

@@ -140,6 +140,26 @@ def test_a_window_is_applied_or_refused(line, capsys) -> None:
         assert said in capsys.readouterr().err
 
 
+def test_a_soft_cap_is_applied_or_refused(line, capsys) -> None:
+    """MindSpeed-LLM's own layers apply it with linear biases alone, and ours have it without fused kernels."""
+    cap, own = "model.attn_logit_softcapping=50.0", "model.spec=[megatron_ms.models.gemma2_spec,layer_spec]"
+    data = ["dataset.path=out/text", "dataset.sequence_length=64"]
+    found = line(*data, cap, own)
+    assert "--attn-logit-softcapping 50.0 --spec megatron_ms.models.gemma2_spec layer_spec" in found
+    assert "--attn-logit-softcapping 50.0" in line(*data, cap, "model.position_embedding_type=alibi")
+    theirs = "model.spec=[mindspeed_llm.tasks.models.spec.gemma2_spec,layer_spec]"
+    for words, said in (
+        ([cap], "model.spec: is None, but must be ['megatron_ms.models.gemma2_spec', 'layer_spec']: the layers of"),
+        ([cap, theirs], "ignore attn_logit_softcapping"),
+        ([cap, "model.position_embedding_type=alibi", "model.use_flash_attn=true"], "model.spec: is None, but must be"),
+        ([cap, own, "model.use_flash_attn=true"], "model.use_flash_attn: is not supported with the layers of Gemma 2"),
+        ([cap, own, "dataset.reset_attention_mask=true"], "dataset.reset_attention_mask: is not supported with the"),
+        ([cap, own, "parallel.context=2", "run.processes=2"], "parallel.context: is not supported with the layers"),
+    ):  # fmt: skip
+        assert commands.main(["train", "toy.yaml", "--print-command", *data, *words]) == 2
+        assert said in capsys.readouterr().err
+
+
 def test_learned_positions_must_be_in_the_data(line, capsys) -> None:
     """MindSpeed-LLM's instruction data has none otherwise, and the training would end in the embedding of positions."""
     learned, flags = "model.position_embedding_type=learned_absolute", ("model.use_flash_attn=true",)
