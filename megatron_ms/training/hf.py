@@ -20,13 +20,14 @@ from ..upstream import flags as upstream_flags
 from ..upstream.flags import ValueProblem
 from ..upstream.trees import Trees
 from . import rewards
-from .settings import Common, checked, existing
+from .settings import Common, checked, existing, gives_matrices
 
 PROGRAM = "hf_program.py"
 TRANSFORMERS = "transformers"
 _PROGRAMS = {"dpo": "hf_dpo_program.py", "grpo": "hf_grpo_program.py"}  # task -> program, with trl
 # pip would install PyTorch for some of them, so they are installed without what they ask for.
 REQUIREMENTS = Path(__file__).with_name("requirements-hf.txt")
+_NO_RECIPE = "leave the recipe out, because the folder in resume.load says which model it is"
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ def read(document: Document) -> Settings:
     """
     for name in TRAINING:
         if name not in Settings.names() and name in document.values:
-            raise document.error(name, "has no effect with run.backend: hf; remove the section")
+            remedy = "remove the section" if document.layer(name) else _NO_RECIPE
+            raise document.error(name, f"has no effect with run.backend: hf; {remedy}")
     settings = checked(document, Settings)
     for name, section in settings.sections().items():
         for key in section.model_fields_set & set(type(section).model_fields):
@@ -177,9 +179,9 @@ def _own(settings: Settings, folder: Path, resumed: bool) -> Iterator[Entry]:
 
 
 def _lora(settings: Settings) -> Iterator[Entry]:
-    """LoRA's matrices. With dpo and grpo a section `tune` adds them."""
+    """LoRA's matrices. With dpo and grpo, keys of the section `tune` for them add them."""
     document, tune = settings.document, settings.tune
-    if settings.run.task != "lora" and not (settings.run.task in _PROGRAMS and "tune" in document.values):
+    if settings.run.task != "lora" and not (settings.run.task in _PROGRAMS and gives_matrices(document)):
         return
     yield "tune.rank", "lora_rank", tune.rank
     yield "tune.alpha", "lora_alpha", tune.alpha

@@ -76,9 +76,12 @@ def _check_place(settings: Settings, key: str, checkpoint: Path) -> None:
     if (checkpoint / LATEST).is_file():
         return
     message = f"{checkpoint} is no folder of checkpoints, because it has no file {LATEST}"
-    kinds = {"config.json": "model of Hugging Face", "adapter_config.json": "adapter of peft"}
+    # A folder that has both files is an adapter, with the configuration of its model.
+    kinds = {"adapter_config.json": "adapter of peft", "config.json": "model of Hugging Face"}
     if kind := next((kind for file, kind in kinds.items() if (checkpoint / file).is_file()), None):
         message += f": make one of this {kind} with convert.to=megatron, and name it in resume.load"
+        if key == "tune.load":
+            message += ", without tune.load: it has the weights of the model too"
     elif (checkpoint.parent / LATEST).is_file():
         message += ": name the folder above it"
     raise settings.document.error(key, message)

@@ -20,7 +20,7 @@ from ..upstream import flags as upstream_flags
 from ..upstream import trees as upstream_trees
 from ..upstream.flags import Flags, ValueProblem
 from ..upstream.trees import LLM, UNKNOWN, Trees
-from .settings import Settings, check_window_applies, existing, place_of
+from .settings import Settings, check_window_applies, existing, gives_matrices, place_of
 
 if TYPE_CHECKING:
     from ..data.section import Data
@@ -102,9 +102,8 @@ def command(settings: Settings, folder: Path, resumed: bool = False) -> Command:
     except UserError as error:
         raise settings.document.error("run.trees", str(error)) from None
     tuned = settings.run.task != "pretrain"
-    if tuned and trees.upstream != LLM:
-        message = f"{settings.run.task} needs MindSpeed-LLM, but the trees have Megatron-LM alone: bash auto_convert.sh llm"
-        raise settings.document.error("run.task", message)
+    if tuned:
+        _check_tunes(settings, trees)
     if settings.save.interval is not None and settings.save.format == "torch_dist" and trees.only_torch():
         message = f"is {settings.save.format}, but {trees.programs} writes torch whatever it is told: use MindSpeed-LLM 26.1.0"
         raise settings.document.error("save.format", message)
@@ -118,6 +117,20 @@ def command(settings: Settings, folder: Path, resumed: bool = False) -> Command:
     variables = trees.environment(settings.run.device, settings.run.processes)
     watched = len(launcher) if settings.monitor.watch else 0
     return Command((*launcher, str(trees.program(program)), *words), variables, watched)
+
+
+def _check_tunes(settings: Settings, trees: Trees) -> None:
+    """Raises UserError if upstream cannot tune, or has no program that tunes this model."""
+    task, about = settings.run.task, settings.document.section("about", About)
+    other = "tune a folder of Hugging Face with run.backend: hf, which needs no recipe and no trees"
+    if about.core:  # a model of a newer Megatron-LM, whose parts MindSpeed-LLM lacks
+        message = f"is {task}, which no program of upstream has for {about.family}: {other}"
+        raise settings.document.error("run.task", message)
+    if trees.upstream != LLM:
+        message = (
+            f"{task} needs MindSpeed-LLM, but the trees have Megatron-LM alone: bash auto_convert.sh llm"
+        )
+        raise settings.document.error("run.task", f"{message}; or {other}")
 
 
 def check_trees(settings: Settings, trees: Trees) -> None:
@@ -450,13 +463,16 @@ def _task(settings: Settings, resumed: bool) -> Iterator[Entry]:
     if adapts(settings):
         yield from adapter_flags(settings)
         if tune.load and not resumed:
+            if not settings.resume.load:
+                message = "names matrices, which upstream reads only beside the weights of the model: name these in resume.load"
+                raise settings.document.error("tune.load", message)
             yield "tune.load", "lora_load", str(existing(settings.document, "tune.load", tune.load))
 
 
 def adapts(settings: Settings) -> bool:
     """True if the training learns matrices of LoRA beside the weights."""
     task = settings.run.task
-    return task == "lora" or (task == "dpo" and "tune" in settings.document.values)
+    return task == "lora" or (task == "dpo" and gives_matrices(settings.document))
 
 
 def adapter_flags(settings: Settings) -> Iterator[Entry]:

@@ -340,6 +340,14 @@ def _divides(settings: Settings, key: str, what: str, number: int, **sizes: int)
         raise settings.document.error(key, f"{what} is not divisible by {_product(**sizes)}")
 
 
+def gives_matrices(document: Document) -> bool:
+    """Whether the section `tune` has keys of LoRA's matrices, by our names or upstream's. It may have numbers of DPO alone."""
+    given = document.values.get("tune")
+    return isinstance(given, dict) and any(
+        name in Tune.model_fields or name.startswith("lora") for name in given
+    )
+
+
 def existing(document: Document, key: str, path: str) -> Path:
     """The absolute path of something that a key names.
 

@@ -67,6 +67,7 @@ parser.add_argument("--stage", choices=["sft", "dpo"])
 parser.add_argument("--lora-target-modules", nargs="+")
 parser.add_argument("--attn-logit-softcapping", type=float)
 parser.add_argument("--spec", nargs="*")
+parser.add_argument("--dpo-loss-type", choices=["sigmoid", "hinge", "ipo"])
 """
 
 

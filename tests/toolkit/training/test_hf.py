@@ -98,6 +98,7 @@ def test_preferences_are_learned_by_trl(flags) -> None:
         "hf_dpo_program.py" in whole and "--bf16 False" in whole and "--gradient_checkpointing False" in whole
     )
     assert "--lora_rank" not in whole
+    assert "--lora" not in (ipo := words("run.task=dpo", "tune.beta=0.3")) and "--beta 0.3" in ipo
     tuned = words("run.task=dpo", "tune.rank=2", "tune.beta=0.3")
     assert "--lora_rank 2" in tuned and "--beta 0.3" in tuned
 

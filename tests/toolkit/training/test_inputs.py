@@ -225,6 +225,8 @@ def test_a_folder_without_a_checkpoint_is_not_taken_for_none(llm, capsys) -> Non
         if file:
             (llm / name / file).touch()
     save(llm / "start", [weights()])
+    positions = "embedding.position_embeddings.weight"
+    save(llm / "rotary", [{name: shape for name, shape in weights().items() if name != positions}])
     save(llm / "cut", [weights()])
     (llm / "cut" / LATEST).write_text("8")
     lora = ["run.task=lora", "model.position_embedding_type=rope", "dataset.path=rows"]
@@ -238,7 +240,11 @@ def test_a_folder_without_a_checkpoint_is_not_taken_for_none(llm, capsys) -> Non
         (["resume.load=empty"], f"resume.load: empty {none}\n"),
         (["resume.load=start/iter_0000004"], f"{none}: name the folder above it"),
         (["resume.load=cut"], f"resume.load: cut/{LATEST} names iter_0000008, which is not there"),
-        ([*lora, "tune.load=adapter"], f"tune.load: adapter {none}: make one of this adapter of peft with"),
+        (
+            [*lora, "resume.load=rotary", "tune.load=adapter"],
+            f"tune.load: adapter {none}: make one of this adapter of peft with convert.to=megatron, and name it in resume.load, "
+            "without tune.load: it has the weights of the model too\n",
+        ),
     ):
         assert commands.main(["train", "toy.yaml", "train.iterations=6", *words]) == 2
         assert said in capsys.readouterr().err

@@ -74,6 +74,8 @@ def test_preference_pairs(line) -> None:
     found = line("run.task=dpo", "dataset.path=out/pairs")
     assert "--stage dpo --is-pairwise-dataset" in found and "--lora" not in found
     assert "--lora-r 8" in line("run.task=dpo", "dataset.path=out/pairs", "tune.alpha=16")
+    found = line("run.task=dpo", "dataset.path=out/pairs", "tune.dpo_loss_type=ipo")
+    assert "--dpo-loss-type ipo" in found and "--lora" not in found
 
 
 @pytest.mark.parametrize(
@@ -158,6 +160,38 @@ def test_a_soft_cap_is_applied_or_refused(line, capsys) -> None:
     ):  # fmt: skip
         assert commands.main(["train", "toy.yaml", "--print-command", *data, *words]) == 2
         assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("task", ["sft", "lora", "dpo"])
+def test_a_model_that_upstream_cannot_tune_is_refused(line, shared, capsys, task) -> None:
+    """GPT-OSS is in the newest Megatron-LM, which has no tuning. The message names the backend that has it."""
+    text = Path("toy.yaml").read_text()
+    Path("toy.yaml").write_text("".join(row for row in text.splitlines(True) if not row.startswith("model:")))
+    words = ["train", "toy.yaml", "recipe=gpt-oss-20b", f"run.task={task}"]
+    for trees in ([], [f"run.trees={shared}/megatron-lm/megatron"]):
+        assert commands.main([*words, *trees]) == 2
+        said = capsys.readouterr().err
+        assert f"run.task: is {task}, which no program of upstream has for GPT-OSS: tune a folder" in said
+        assert "with run.backend: hf, which needs no recipe and no trees" in said
+    assert commands.main([*words, "run.backend=hf"]) == 2
+    assert "model: has no effect with run.backend: hf; leave the recipe out" in capsys.readouterr().err
+    Path("toy.yaml").write_text(text)
+    assert commands.main([*words[:2], f"run.task={task}", *trees]) == 2
+    assert (
+        "bash auto_convert.sh llm; or tune a folder of Hugging Face with run.backend: hf"
+        in capsys.readouterr().err
+    )
+
+
+def test_matrices_need_the_weights_of_the_model(line, tmp_path, capsys) -> None:
+    """Without --load, MindSpeed-LLM would not look at --lora-load."""
+    (tmp_path / "matrices").mkdir()
+    (tmp_path / "base").mkdir()
+    assert commands.main(["train", "toy.yaml", "run.task=lora", "tune.load=matrices", "--print-command"]) == 2
+    assert "tune.load: names matrices, which upstream reads only beside" in capsys.readouterr().err
+    assert f"--lora-load {tmp_path}/matrices" in line(
+        "run.task=lora", "tune.load=matrices", "resume.load=base"
+    )
 
 
 def test_learned_positions_must_be_in_the_data(line, capsys) -> None:
