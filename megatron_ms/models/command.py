@@ -9,7 +9,16 @@ HELP = "list the recipes, their sizes and how far each family is proven"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", default="", help="list only recipes whose name contains this")
+    parser.add_argument(
+        "name",
+        nargs="?",
+        default="",
+        metavar="NAME or CONFIG.yaml",
+        help="list only recipes whose name contains this, or the one of a configuration",
+    )
+    parser.add_argument(
+        "overrides", nargs="*", metavar="KEY=VALUE", help="change a value of the configuration"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -18,7 +27,16 @@ def run(arguments: argparse.Namespace) -> int:
     from . import catalogue, levels
 
     stored = levels.stored()
-    recipes = [recipe for recipe in catalogue.recipes() if arguments.name.lower() in recipe.name]
+    name = arguments.name.lower()
+    known = catalogue.recipes()
+    if name.endswith((".yaml", ".yml")):
+        from .. import config
+
+        name = str(config.load(arguments.name, arguments.overrides).values.get("recipe", ""))
+        if name not in (recipe.name for recipe in known):
+            raise UserError(f"{arguments.name}: names none of our recipes ({name or 'it has no key recipe'})")
+        known = [recipe for recipe in known if recipe.name == name]
+    recipes = [recipe for recipe in known if name in recipe.name]
     if not recipes:
         raise UserError(f"no recipe has {arguments.name} in its name")
     print(
@@ -27,8 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
     for one in recipes:
         active = f"{one.form.active_parameters() / 1e9:8.2f}" if one.form.experts else " " * 8
         size = f"{one.form.parameters() / 1e9:>9.3f}{active}{one.form.layers:>8}{one.form.hidden:>8}"
-        known = stored[one.name]
-        said = f"{known['megatron']:<13}{known['hf']:<10}{known['level']}"
+        level = stored[one.name]
+        said = f"{level['megatron']:<13}{level['hf']:<10}{level['level']}"
         print(f"{one.name:<18}{one.family:<13}{size}  {said}")
     counts = collections.Counter(stored[one.name]["level"] for one in recipes)
     print(

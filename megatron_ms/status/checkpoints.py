@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..recovery import manifest
+from ..training import trainer_checkpoints
 
 _TORCH = "model_optim_rng.pt"
+_UNVERIFIED = "its content cannot be verified, because it was saved without manifests"
 _RANK = re.compile(r"mp_rank_(\d\d)(?:_(\d\d\d))?(?:_(\d\d\d))?")
 
 
@@ -29,9 +31,17 @@ def of(folder: Path, processes: int = 0, verify: bool = False) -> list[Checkpoin
     processes: how many parts one in the format torch has (tensor x pipeline x expert sizes); 0 if it is not known. verify: whether
     to read all files and compare their sha256 with the manifest. Without it a changed content of the right size is not noticed.
     """
+    trainers = [_of_trainer(step, place, verify) for step, place in trainer_checkpoints.found(folder)]
     places = [place for place in folder.glob("iter_*") if place.name[5:].isdigit()]
     manifests = manifest.demanded(folder)
-    return [_one(place, processes, manifests, verify) for place in sorted(places)]
+    return [*(_one(place, processes, manifests, verify) for place in sorted(places)), *trainers]
+
+
+def _of_trainer(step: int, place: Path, verify: bool) -> Checkpoint:
+    """A checkpoint of transformers' Trainer, which has no manifest."""
+    size = sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
+    fault = trainer_checkpoints.fault(place) or (_UNVERIFIED if verify else "")
+    return Checkpoint(step, size, "safetensors", fault)
 
 
 def _one(place: Path, processes: int, manifests: bool, verify: bool) -> Checkpoint:
@@ -44,7 +54,7 @@ def _one(place: Path, processes: int, manifests: bool, verify: bool) -> Checkpoi
     if manifests:
         fault = fault or manifest.fault(place, content=verify)
     elif verify:
-        fault = fault or "its content cannot be verified, because it was saved without manifests"
+        fault = fault or _UNVERIFIED
     size = sum(file.stat().st_size for file in files)
     return Checkpoint(int(place.name[5:]), size, "torch_dist" if distributed else "torch", fault)
 

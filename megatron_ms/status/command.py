@@ -19,8 +19,17 @@ HELP = "list runs: state, step, last losses, checkpoints with their size and whe
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", nargs="?", default="runs", help="the folder of the runs (default: runs)")
-    parser.add_argument("--name", default="*", help="only runs of this name")
+    parser.add_argument(
+        "folder",
+        nargs="?",
+        default="runs",
+        metavar="FOLDER or CONFIG.yaml",
+        help="the folder of the runs, or a configuration, whose runs are shown (default: runs)",
+    )
+    parser.add_argument(
+        "overrides", nargs="*", metavar="KEY=VALUE", help="change a value of the configuration"
+    )
+    parser.add_argument("--name", help="only runs of this name; of a configuration it is its own")
     parser.add_argument("--losses", type=int, default=3, metavar="N", help="last losses to show (default: 3)")
     parser.add_argument(
         "--verify",
@@ -37,14 +46,12 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from ..training import folder as folders
 
-    root = Path(arguments.folder)
+    root, name = _asked(arguments)
     if not root.is_dir():
         raise UserError(f"there is no folder {root}: name the one of run.folder")
-    found = folders.runs(root, arguments.name)
+    found = folders.runs(root, name)
     if not found:
-        raise UserError(
-            f"{root} has no runs" + ("" if arguments.name == "*" else f" of the name {arguments.name}")
-        )
+        raise UserError(f"{root} has no runs" + ("" if name == "*" else f" of the name {name}"))
     if arguments.report:
         _report(Path(arguments.report), root, found)
     shown = [_show(one, arguments.losses, arguments.verify) for one in found]
@@ -55,6 +62,21 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.report:
         print(f"{arguments.report}: {len(found)} runs")
     return int(any(each.fault for one in shown for each in one))
+
+
+def _asked(arguments: argparse.Namespace) -> tuple[Path, str]:
+    """The folder of the runs, and their name or a star for all."""
+    place = Path(arguments.folder)
+    if place.suffix not in (".yaml", ".yml"):
+        if arguments.overrides:
+            raise UserError(f"{arguments.overrides[0]}: changes a configuration, and {place} is none")
+        return place, arguments.name or "*"
+    from .. import config
+    from ..config.training import Run
+    from ..training.settings import name_of
+
+    document = config.load(place, arguments.overrides)
+    return Path(document.section("run", Run).folder), arguments.name or name_of(document)
 
 
 def _report(place: Path, root: Path, found: list[RunFolder]) -> None:

@@ -23,9 +23,9 @@ from .. import locks
 from ..convert.steps import write_atomically
 from ..errors import UserError, see
 from ..monitor.outputs import LOGGED
+from . import trainer_checkpoints
 
 LATEST = "latest_checkpointed_iteration.txt"
-TRAINERS = "checkpoint-"  # of transformers' Trainer, before the iteration
 
 
 def named_iteration(checkpoint: Path) -> tuple[str, Path]:
@@ -80,12 +80,12 @@ class RunFolder:
         return [found[number] for number in sorted(found)]
 
     def checkpointed(self) -> int | None:
-        """The iteration of the last checkpoint; None if there is none."""
+        """The iteration of the last checkpoint; None if there is none. Of transformers' Trainer it is the last whole one."""
         try:
             text = (self.checkpoints / LATEST).read_text(encoding="utf-8").strip()
         except (FileNotFoundError, NotADirectoryError):
-            steps = [place.name[len(TRAINERS) :] for place in self.checkpoints.glob(f"{TRAINERS}*")]
-            return max((int(step) for step in steps if step.isdigit()), default=None)
+            last = trainer_checkpoints.last(self.checkpoints)
+            return None if last is None else last[0]
         return int(text) if text.isdigit() else None
 
     def is_held(self) -> bool:

@@ -19,7 +19,7 @@ from ..errors import UserError, see
 from ..upstream import flags as upstream_flags
 from ..upstream.flags import ValueProblem
 from ..upstream.trees import Trees
-from . import rewards
+from . import rewards, trainer_checkpoints
 from .settings import Common, checked, existing, gives_matrices
 
 PROGRAM = "hf_program.py"
@@ -141,7 +141,8 @@ def _own(settings: Settings, folder: Path, resumed: bool) -> Iterator[Entry]:
     if settings.run.task == "pretrain":
         yield "dataset.sequence_length", "row_length", settings.dataset.sequence_length
     yield from _lora(settings)
-    yield "resume", "resumed", str(resumed)
+    last = trainer_checkpoints.last(folder / "checkpoints") if resumed else None
+    yield "resume", "resumed", None if last is None else str(last[1])
     yield "run.folder", "output_dir", str(folder / "checkpoints")
     yield "train.iterations", "max_steps", train.iterations
     yield "train.micro_batch", "per_device_train_batch_size", train.micro_batch

@@ -49,7 +49,7 @@ class Own:
     )
     profile_count: int = field(default=0, metadata={"help": "steps that are recorded"})
     profile_folder: str = field(default="", metadata={"help": "the folder for the trace"})
-    resumed: bool = field(default=False, metadata={"help": "go on from the last checkpoint in output_dir"})
+    resumed: str = field(default="", metadata={"help": "the checkpoint from which the training goes on"})
 
 
 def main() -> None:
@@ -89,7 +89,7 @@ def some(rows: list[Any], own: Own) -> list[Any]:
 
 
 def finish(trainer: Any, own: Own) -> None:
-    """Trains, from the last checkpoint if the run goes on, and saves the model or the adapter."""
+    """Trains, from a checkpoint if the run goes on, and saves the model or the adapter."""
     if own.profile_first:
         trainer.add_callback(_profiler(own))
     trainer.train(resume_from_checkpoint=own.resumed or None)

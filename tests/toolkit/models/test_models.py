@@ -167,9 +167,17 @@ def test_the_readmes_count_the_proven_families() -> None:
     assert f"{len(found)} 个模型系列的配方（其中 {released} 个系列" in chinese
 
 
-def test_the_command_lists_them(capsys) -> None:
+def test_the_command_lists_them(capsys, tmp_path) -> None:
     assert commands.main(["models", "qwen2.5"]) == 0
     out = capsys.readouterr().out
     assert out.count("\nqwen2.5-") == 7 and "7 recipes: 7 released" in out
+    (tmp_path / "mine.yaml").write_text("recipe: yi-34b\n")
+    assert commands.main(["models", str(tmp_path / "mine.yaml")]) == 0
+    assert "\nyi-34b " in (out := capsys.readouterr().out) and "1 recipes: 1 released" in out
+    assert commands.main(["models", str(tmp_path / "mine.yaml"), "recipe=gemma-7b"]) == 0
+    assert "\ngemma-7b " in capsys.readouterr().out
+    (tmp_path / "mine.yaml").write_text("train: {lr: 1}\n")
+    assert commands.main(["models", str(tmp_path / "mine.yaml")]) == 2
+    assert "names none of our recipes (it has no key recipe)" in capsys.readouterr().err
     assert commands.main(["models", "nothing"]) == 2
     assert "no recipe has nothing in its name" in capsys.readouterr().err

@@ -42,6 +42,30 @@ def test_runs_and_their_losses(run, capsys) -> None:
     assert "  checkpoint 4  torch  0.0 MB  complete\n" in out and out.endswith("with --verify.\n")
 
 
+def test_the_runs_of_a_configuration(run, capsys) -> None:
+    """As every other command takes it: the folder and the name of its runs are in the file, or on the command line."""
+    Path("toy.yaml").write_text("train: {iterations: 4}\n")
+    other = RunFolder(run.path.parents[1] / "other/20260103-000000")
+    other.path.mkdir(parents=True)
+    other.write_status({"state": "done", "iteration": 1, "iterations": 1})
+    for words, shown in (
+        (["toy.yaml"], {"toy"}),
+        (["toy.yaml", "name=other"], {"other"}),
+        (["toy.yaml", "--name", "*"], {"toy", "other"}),
+        ([], {"toy", "other"}),
+    ):
+        assert commands.main(["status", *words]) == 0
+        out = capsys.readouterr().out
+        assert {name for name in ("toy", "other") if f"runs/{name}/" in out} == shown
+    for words, said in (
+        (["toy.yaml", "run.folder=nowhere"], "there is no folder nowhere: name the one of run.folder"),
+        (["toy.yaml", "name=third"], "runs has no runs of the name third"),
+        (["runs", "name=toy"], "name=toy: changes a configuration, and runs is none"),
+    ):
+        assert commands.main(["status", *words]) == 2
+        assert said in capsys.readouterr().err
+
+
 def test_a_damaged_run_does_not_hide_the_others(run, capsys) -> None:
     other = RunFolder(run.path.with_name("20260102-000000"))
     other.path.mkdir()

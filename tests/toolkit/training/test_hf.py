@@ -6,9 +6,11 @@ import importlib.metadata
 import json
 import math
 import shutil
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from megatron_ms import commands, config
@@ -77,7 +79,7 @@ def test_keys_become_the_trainers_flags(flags, place) -> None:
     for part in (f"--model_folder {place / 'model'} --rows {place / 'rows.jsonl'}", "--max_steps 4", "--learning_rate 0.01",
                  "--per_device_train_batch_size 4 --gradient_accumulation_steps 2", "--save_strategy steps --save_steps 2",
                  "--output_dir /run/checkpoints", "--report_to none",
-                 "--adam_beta2 0.9", "--bf16 True", "--resumed False"):  # fmt: skip
+                 "--adam_beta2 0.9", "--bf16 True"):  # fmt: skip
         assert part in line
     assert "--row_length" not in line and "--lora_rank" not in line
     assert "--row_length 16" in words("run.task=pretrain", "dataset.sequence_length=16")
@@ -87,9 +89,59 @@ def test_keys_become_the_trainers_flags(flags, place) -> None:
     )
     assert "--lora_targets q_proj v_proj" in words("run.task=lora", "tune.targets=[q_proj,v_proj]")
     assert "--dataloader_num_workers 2" in words("dataset.workers=2")
-    assert "--resumed True" in words(resumed=True)
+    assert "--resumed" not in words()
     traced = words("profile.steps=[2,4]")
     assert "--profile_first 2 --profile_count 2 --profile_folder /run/profile" in traced
+
+
+def checkpoint(folder: Path, step: int) -> Path:
+    """A checkpoint of the Trainer."""
+    numpy = pytest.importorskip("safetensors.numpy")
+    place = folder / f"checkpoint-{step}"
+    place.mkdir(parents=True)
+    numpy.save_file({"a": np.zeros(9, np.float32)}, place / "model.safetensors")
+    with zipfile.ZipFile(place / "optimizer.pt", "w") as file:
+        file.writestr("archive/data.pkl", b"x")
+    (place / "trainer_state.json").write_text('{"global_step": 1}')
+    return place
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "fault"),
+    [
+        ("trainer_state.json", None, "trainer_state.json is missing"),
+        ("trainer_state.json", 9, "trainer_state.json is truncated"),
+        ("model.safetensors", None, "it has no weights"),
+        ("model.safetensors", 0, "model.safetensors is truncated"),
+        ("model.safetensors", 90, "model.safetensors is truncated"),
+        ("optimizer.pt", 9, "optimizer.pt is truncated"),
+    ],
+)
+def test_a_resumed_training_passes_over_a_half_checkpoint(flags, tmp_path, capsys, name, size, fault) -> None:
+    """The Trainer would take the last folder. One at which it was killed lacks files, or has half of one."""
+    folder = tmp_path / "runs/small/20260101-000000"
+    for step in (2, 4, 10):
+        checkpoint(folder / "checkpoints", step)
+    (folder / "status.json").write_text("{}")
+    settings = hf.read(config.load("small.yaml"))
+
+    def goes_on_from(step: int) -> None:
+        line = " ".join(hf.command(settings, folder, True)[0])
+        assert f"--resumed {folder}/checkpoints/checkpoint-{step} " in line
+        assert folders.RunFolder(folder).checkpointed() == step
+
+    goes_on_from(10)
+    file = folder / "checkpoints/checkpoint-10" / name
+    whole = file.read_bytes()
+    file.unlink()
+    if size is not None:
+        file.write_bytes(whole[:size])
+    goes_on_from(4)
+    for words, said in (([], "complete"), (["--verify"], "its content cannot be verified")):
+        assert commands.main(["status", *words]) == 1
+        out = capsys.readouterr().out
+        assert f"  checkpoint 4  safetensors  0.0 MB  {said}" in out
+        assert f"  checkpoint 10  safetensors  0.0 MB  {fault}\n" in out
 
 
 def test_preferences_are_learned_by_trl(flags) -> None:
