@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 from . import library
+from ._errors import unsupported
 
 __all__ = ["custom_op", "impl", "impl_abstract"]
 
@@ -50,13 +51,13 @@ def impl_abstract(qualname: str, *, func=None):
 
 def impl_save_for_backward(qualname: str, *, func=None):
     """Not supported: raises NotImplementedError."""
-    raise NotImplementedError(
-        "torch._custom_ops.impl_save_for_backward is not supported: use torch.library.register_autograd (docs/coverage.md)"
+    raise unsupported(
+        "torch._custom_ops.impl_save_for_backward is not supported", "use torch.library.register_autograd"
     )
 
 
 def impl_backward(qualname: str, output_differentiability=None, *, func=None):
     """Not supported: raises NotImplementedError."""
-    raise NotImplementedError(
-        "torch._custom_ops.impl_backward is not supported: use torch.library.register_autograd (docs/coverage.md)"
+    raise unsupported(
+        "torch._custom_ops.impl_backward is not supported", "use torch.library.register_autograd"
     )

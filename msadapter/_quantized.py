@@ -10,6 +10,7 @@ import copy
 import math
 
 from . import ops
+from ._errors import unsupported
 from ._host.native import load
 from ._values import determinism
 from ._values.dtype import ALL, OTHERS
@@ -53,15 +54,13 @@ _TENSOR, _CHANNEL = SCHEMES["per_tensor_affine"], SCHEMES["per_channel_affine"]
 
 
 def _refusal(name: str) -> NotImplementedError:
-    return NotImplementedError(f"torch.{name}: quantised tensors are not supported (docs/coverage.md)")
+    return unsupported(f"torch.{name}", "quantised tensors are not supported")
 
 
 def _integers_of(dtype) -> tuple:
     if dtype not in KINDS:
         if dtype in (OTHERS["quint4x2"], OTHERS["quint2x4"]):
-            raise NotImplementedError(
-                f"{dtype}: several numbers in a byte are not supported (docs/coverage.md)"
-            )
+            raise unsupported(f"{dtype}", "several numbers in a byte are not supported")
         raise RuntimeError(
             f"ScalarType {dtype.storage_name.removesuffix('Storage')} is not supported in new_qtensor."
         )
@@ -345,9 +344,7 @@ def _check_point(zero_point: int, dtype) -> None:
 def quantize_per_tensor(input, scale, zero_point, dtype):
     """Return the tensor in integers ``round(input / scale) + zero_point`` of the quantised dtype."""
     if not isinstance(input, Tensor):
-        raise NotImplementedError(
-            "torch.quantize_per_tensor of a list of tensors is not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch.quantize_per_tensor of a list of tensors")
     _check_numbers(input)
     scale, zero_point = float(scale), int(zero_point)
     _check_point(zero_point, dtype)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from ._errors import unsupported
 from ._values.size import SymInt
 
 __all__ = [
@@ -29,9 +30,7 @@ __all__ = [
 
 class _Symbolic:
     def __init__(self, *args, **kwargs):
-        raise NotImplementedError(
-            f"{type(self).__module__}.{type(self).__qualname__} is not supported (docs/coverage.md)"
-        )
+        raise unsupported(f"{type(self).__module__}.{type(self).__qualname__}")
 
 
 class SymFloat(_Symbolic):

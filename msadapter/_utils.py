@@ -8,6 +8,7 @@ import threading
 import traceback
 
 from . import ops
+from ._errors import unsupported
 from ._host import accelerator, extensions
 from ._process import get_device_module
 from ._values.base import _C
@@ -137,7 +138,7 @@ def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
 
 def _unsupported(what):
     def rebuild(*args):
-        raise NotImplementedError(f"torch.load: {what} are not supported (docs/coverage.md)")
+        raise unsupported("torch.load", f"{what} are not supported")
 
     return rebuild
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._errors import unsupported
 from .func import vmap as _of_func
 
 __all__ = ["vmap"]
@@ -15,9 +16,7 @@ def vmap(func, in_dims=0, out_dims=0):
 
 def _vmap(func, in_dims=0, out_dims=0, allow_none_pass_through=False):
     if allow_none_pass_through:
-        raise NotImplementedError(
-            "torch._vmap_internals._vmap(allow_none_pass_through=True) is not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch._vmap_internals._vmap(allow_none_pass_through=True)")
     mapped = _of_func(func, in_dims, out_dims)
 
     def run(*args):

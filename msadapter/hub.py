@@ -5,6 +5,8 @@ import re
 import sys
 from urllib.parse import urlparse  # noqa: F401  torch.hub has it, and libraries take it from there
 
+from ._errors import unsupported_function
+
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 _folder = None
 
@@ -61,17 +63,11 @@ def set_dir(d) -> None:
     _folder = os.path.expanduser(d)
 
 
-def _refuse(name):
-    def refused(*args, **kwargs):
-        raise NotImplementedError(
-            f"torch.hub.{name}: loading from the network is not supported (docs/coverage.md)"
-        )
-
-    refused.__name__ = name
-    refused.__doc__ = f"Refused: {name} would use the network."
-    return refused
-
-
-download_url_to_file, help, list, load, load_state_dict_from_url = map(
-    _refuse, ("download_url_to_file", "help", "list", "load", "load_state_dict_from_url")
+download_url_to_file, help, list, load, load_state_dict_from_url = (
+    unsupported_function(
+        f"torch.hub.{name}",
+        "loading from the network is not supported",
+        f"Refused: {name} would use the network.",
+    )
+    for name in ("download_url_to_file", "help", "list", "load", "load_state_dict_from_url")
 )

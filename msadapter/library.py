@@ -12,6 +12,7 @@ import typing
 from pathlib import Path
 
 from ._aten import OpOverload as _OpOverload
+from ._errors import unsupported
 from ._host import extensions as _extensions
 from .autograd import Function, is_grad_enabled
 from .ops._schema import split_arguments
@@ -319,22 +320,22 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None) -> None:
 
 def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
     """Inputs cast under autocast."""
-    raise NotImplementedError("torch.library.register_autocast is not supported (docs/coverage.md)")
+    raise unsupported("torch.library.register_autocast")
 
 
 def register_vmap(op, func=None, /, *, lib=None):
     """A rule for vmap."""
-    raise NotImplementedError("torch.library.register_vmap is not supported (docs/coverage.md)")
+    raise unsupported("torch.library.register_vmap")
 
 
 def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
     """A rule for a dispatch mode."""
-    raise NotImplementedError("torch.library.register_torch_dispatch is not supported (docs/coverage.md)")
+    raise unsupported("torch.library.register_torch_dispatch")
 
 
 def triton_op(*args, **kwargs):
     """An operator written in Triton."""
-    raise NotImplementedError("torch.library.triton_op is not supported (docs/coverage.md)")
+    raise unsupported("torch.library.triton_op")
 
 
 wrap_triton = triton_op
@@ -342,12 +343,12 @@ wrap_triton = triton_op
 
 def opcheck(*args, **kwargs):
     """Tests of an operator's registrations."""
-    raise NotImplementedError("torch.library.opcheck is not supported (docs/coverage.md)")
+    raise unsupported("torch.library.opcheck")
 
 
 def get_ctx():
     """The context of a fake implementation."""
-    raise NotImplementedError("torch.library.get_ctx is not supported (docs/coverage.md)")
+    raise unsupported("torch.library.get_ctx")
 
 
 _SCHEMA_NAMES = {int: "SymInt", float: "float", bool: "bool", str: "str", Tensor: "Tensor"}

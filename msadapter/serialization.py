@@ -12,6 +12,7 @@ import warnings
 import numpy as np
 
 from . import _utils
+from ._errors import unsupported
 from ._host import accelerator
 from ._serialization import files, legacy, locations, names
 from ._serialization.locations import default_restore_location, register_package
@@ -344,7 +345,7 @@ def _wrap(untyped, dtype):
 
 def _load_zip(reader, make_unpickler, place):
     if "data.pkl" not in reader and "constants.pkl" in reader:
-        raise NotImplementedError("torch.load: TorchScript archives are not supported (docs/coverage.md)")
+        raise unsupported("torch.load", "TorchScript archives are not supported")
     swap = _needs_swap(reader)
     loaded = {}
 

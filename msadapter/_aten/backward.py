@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 
+from .._errors import unsupported
 from ..autograd import enable_grad, grad, is_grad_enabled
 from ..ops._declare import declarations, t
 from ..tensor import Tensor
@@ -215,9 +216,7 @@ def matmul_backward(grad, self, other, mask):
 @_declare
 def embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq, sparse):
     if sparse:
-        raise NotImplementedError(
-            "torch.ops.aten.embedding_backward: sparse is not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch.ops.aten.embedding_backward", "sparse is not supported")
     return t.embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 
+from .._errors import unsupported
 from .._host.native import load
 from ..ops._declare import declarations, namespaces
 from ..tensor import Tensor, UntypedStorage
@@ -131,9 +132,7 @@ def _scaled_dot_product_attention_math(
 ):  # fmt: skip
     """Return the attention by the formula, and its weights."""
     if dropout_p or dropout_mask is not None:
-        raise NotImplementedError(
-            "torch.ops.aten._scaled_dot_product_attention_math: dropout is not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch.ops.aten._scaled_dot_product_attention_math", "dropout is not supported")
     attention = namespaces["nn.functional"]["scaled_dot_product_attention"]
     options = {"is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
     keys = namespaces["torch"]["eye"](key.shape[-2], dtype=key.dtype, device=key.device)
@@ -148,9 +147,9 @@ def _of_accelerators(name: str):
     """
 
     def operator(*args, **kwargs):
-        raise NotImplementedError(
-            f"Could not run 'aten::{name}': it is a kernel of PyTorch's accelerators; "
-            "torch.nn.functional.scaled_dot_product_attention computes the same here (docs/coverage.md)"
+        raise unsupported(
+            f"Could not run 'aten::{name}'",
+            "it is a kernel of PyTorch's accelerators; torch.nn.functional.scaled_dot_product_attention computes the same here",
         )
 
     operator.__name__ = name

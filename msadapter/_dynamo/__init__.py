@@ -1,5 +1,6 @@
 """torch._dynamo, the front end of PyTorch's compiler. Nothing is traced here; options are only stored."""
 
+from .._errors import unsupported
 from ..compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends, reset
 from ..compiler import compile as _compile
 from ..tensor import Tensor
@@ -66,7 +67,7 @@ def mark_static_address(t, guard: bool = False) -> None:
 
 def explain(f, *args, **kwargs):
     """Not supported: raises NotImplementedError, because nothing is traced."""
-    raise NotImplementedError("torch._dynamo.explain is not supported (docs/coverage.md)")
+    raise unsupported("torch._dynamo.explain")
 
 
 def is_dynamo_supported() -> bool:

@@ -6,6 +6,7 @@ PyTorch compiles the functions that they are given, and refuses functions that w
 functions run.
 """
 
+from .._errors import unsupported_function
 from .associative_scan import associative_scan
 from .cond import cond
 from .map import map
@@ -23,15 +24,9 @@ __all__ = [
 ]
 
 
-def _refused(name: str):
-    def operator(*args, **kwargs):
-        raise NotImplementedError(
-            f"torch._higher_order_ops.{name}: operators of PyTorch's compiler are not supported (docs/coverage.md)"
-        )
-
-    operator.__name__ = name
-    return operator
-
-
-flex_attention = _refused("flex_attention")
-inductor_compiled_code = _refused("inductor_compiled_code")
+flex_attention, inductor_compiled_code = (
+    unsupported_function(
+        f"torch._higher_order_ops.{name}", "operators of PyTorch's compiler are not supported"
+    )
+    for name in ("flex_attention", "inductor_compiled_code")
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import distributed as _distributed
+from .._errors import unsupported
 from ..distributed import distributed_c10d as _c10d
 
 
@@ -32,8 +33,8 @@ class _SymmetricMemory:
 
 
 def _unsupported() -> NotImplementedError:
-    return NotImplementedError(
-        "torch._C._distributed_c10d._SymmetricMemory: memory that several ranks address is not supported (docs/coverage.md)"
+    return unsupported(
+        "torch._C._distributed_c10d._SymmetricMemory", "memory that several ranks address is not supported"
     )
 
 

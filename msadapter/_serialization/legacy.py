@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 
+from .._errors import unsupported
 from ..tensor import UntypedStorage
 from .pickler import SaveContext, make_pickler
 from .storage_ref import _text, storage_record
@@ -48,9 +49,7 @@ class LegacyContext(SaveContext):
 def save(obj, stream, pickle_module, protocol) -> None:
     """Write `obj` in the legacy format."""
     if sys.byteorder != "little":
-        raise NotImplementedError(
-            "torch.save: the legacy format on a big endian machine is not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch.save", "the legacy format on a big endian machine is not supported")
     for header in (MAGIC_NUMBER, PROTOCOL_VERSION, _SYSTEM):
         pickle.dump(header, stream, protocol=protocol)
     context = LegacyContext()
@@ -81,11 +80,7 @@ def load(stream, file: str, make_unpickler, wrap, place):
             return pid[1]
         kind, key, location, count = storage_record(pid, 6)
         if pid[5] is not None:
-            raise NotImplementedError(
-                "torch.load: storage views of files older than PyTorch 0.4 are not "
-                "supported "
-                "(docs/coverage.md)"
-            )
+            raise unsupported("torch.load", "storage views of files older than PyTorch 0.4 are not supported")
         itemsize = kind.dtype.itemsize if kind.dtype is not None else 1
         if key not in storages:
             room -= count * itemsize

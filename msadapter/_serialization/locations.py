@@ -1,5 +1,6 @@
 """The device of a loaded storage: location tags in files, and the map_location argument of torch.load."""
 
+from .._errors import unsupported
 from .._host import accelerator as _accelerator_state
 from .._host.native import load
 from .._values.device import device
@@ -34,7 +35,7 @@ def _cpu(storage, location):
 
 def _meta(storage, location):
     if location == "meta":
-        raise NotImplementedError("torch.load: map_location='meta' is not supported (docs/coverage.md)")
+        raise unsupported("torch.load", "map_location='meta' is not supported")
 
 
 def _accelerator(storage, location):

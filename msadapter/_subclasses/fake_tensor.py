@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from .._errors import unsupported
 from ..tensor import Tensor
 
 __all__ = ["FakeTensor", "FakeTensorMode", "is_fake"]
 
 
 def _refused(name: str) -> NotImplementedError:
-    return NotImplementedError(
-        f"torch._subclasses.{name}: fake tensors are not supported, use the device 'meta' (docs/coverage.md)"
-    )
+    return unsupported(f"torch._subclasses.{name}", "fake tensors are not supported, use the device 'meta'")
 
 
 class FakeTensor(Tensor):

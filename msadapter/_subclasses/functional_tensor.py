@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._errors import unsupported
 from ..tensor import Tensor
 
 __all__ = ["FunctionalTensor"]
@@ -11,6 +12,4 @@ class FunctionalTensor(Tensor):
     """The class of such tensors. Creating one raises NotImplementedError."""
 
     def __new__(cls, *args, **kwargs):
-        raise NotImplementedError(
-            "torch._subclasses.functional_tensor.FunctionalTensor is not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch._subclasses.functional_tensor.FunctionalTensor")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from .._errors import unsupported
+
 
 class SymInt:
     """The class of symbolic integers. Its only instances are the ragged lengths of nested tensors."""
@@ -11,9 +13,7 @@ class SymInt:
     __module__ = "torch"
 
     def __init__(self, *args, **kwargs):
-        raise NotImplementedError(
-            "torch.SymInt: symbolic numbers of a tracer are not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch.SymInt", "symbolic numbers of a tracer are not supported")
 
 
 class NestedInt(SymInt):

@@ -10,6 +10,7 @@ import threading
 import weakref
 
 from .. import ops
+from .._errors import unsupported
 from .._host import extensions
 
 # the tangents of the current level, as the single element of this list; empty outside of a level
@@ -130,9 +131,9 @@ def same_view(tensor, base, tangent):
     from_base, shift = base.storage_offset(), tangent.storage_offset()
     if tensor.dtype is not base.dtype:
         if is_batched(tangent):
-            raise NotImplementedError(
-                "torch.autograd.forward_ad: real views of complex tangents, and complex views of real ones, are not supported "
-                "inside of vmap (docs/coverage.md)"
+            raise unsupported(
+                "torch.autograd.forward_ad",
+                "real views of complex tangents, and complex views of real ones, are not supported inside of vmap",
             )
         whole = tangent.as_strided((_room(tangent),), (1,), 0)
         if tensor.dtype.is_complex:

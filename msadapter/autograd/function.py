@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from .. import ops
+from .._errors import unsupported
 from .._host import extensions
 from .._host.native import load
 from .._values.layout import LAYOUTS
@@ -194,8 +195,9 @@ class Function(FunctionCtx):
         tensors = [a for a in args if isinstance(a, Tensor)]
         refused = extensions.refused_by_function.value
         if refused is not None and any(isinstance(a, refused) for a in tensors):
-            raise NotImplementedError(
-                f"torch.autograd.Function: {cls.__name__} on a DTensor is not supported, call it on to_local() (docs/coverage.md)"
+            raise unsupported(
+                "torch.autograd.Function",
+                f"{cls.__name__} on a DTensor is not supported, call it on to_local()",
             )
         recording = _C.is_grad_enabled() and any(t.requires_grad for t in tensors)
         ctx = _context_class(cls)()  # type: ignore[arg-type]  # instances define __hash__, the class is hashable

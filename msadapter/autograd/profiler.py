@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
+from .._errors import unsupported
 from ..profiler import ProfilerActivity, record_function
 from ..profiler import profile as _profile
 from ..profiler._ranges import recorders
@@ -117,9 +118,7 @@ class emit_itt(emit_nvtx):
 
 
 def load_nvprof(path):
-    raise NotImplementedError(
-        "torch.autograd.profiler.load_nvprof: NVIDIA's traces are not read (docs/coverage.md)"
-    )
+    raise unsupported("torch.autograd.profiler.load_nvprof", "NVIDIA's traces are not read")
 
 
 __all__ = ["EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "load_nvprof", "profile", "record_function"]

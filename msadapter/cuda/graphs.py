@@ -1,8 +1,8 @@
 """CUDA graphs are not supported. Creating one raises NotImplementedError."""
 
+from .._errors import unsupported
 
-def _refuse(what):
-    raise NotImplementedError(f"torch.cuda.{what}: capturing graphs is not supported (docs/coverage.md)")
+_WHY = "capturing graphs is not supported"
 
 
 def is_current_stream_capturing() -> bool:
@@ -12,23 +12,23 @@ def is_current_stream_capturing() -> bool:
 
 def graph_pool_handle():
     """A handle of a memory pool for graphs."""
-    _refuse("graph_pool_handle")
+    raise unsupported("torch.cuda.graph_pool_handle", _WHY)
 
 
 class CUDAGraph:
     """Not supported: a captured graph."""
 
     def __new__(cls, *args, **kwargs):
-        _refuse("CUDAGraph")
+        raise unsupported("torch.cuda.CUDAGraph", _WHY)
 
 
 class graph:
     """Not supported: a context manager that captures the work of a block."""
 
     def __init__(self, *args, **kwargs):
-        _refuse("graph")
+        raise unsupported("torch.cuda.graph", _WHY)
 
 
 def make_graphed_callables(*args, **kwargs):
     """Not supported: converts functions to captured graphs."""
-    _refuse("make_graphed_callables")
+    raise unsupported("torch.cuda.make_graphed_callables", _WHY)

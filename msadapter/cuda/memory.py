@@ -6,6 +6,7 @@ On an NPU they are those of MindSpore's memory pool, on the host those of the ke
 import os
 import re
 
+from .._errors import unsupported
 from .._host import accelerator as _accelerator
 from .._host.native import load
 from .._values.dtype import ALL
@@ -179,13 +180,11 @@ def _snapshot(device=None) -> dict:
 
 def _record_memory_history(enabled="all", *args, **kwargs) -> None:
     if enabled is not None:
-        raise NotImplementedError(
-            "torch.cuda.memory._record_memory_history is not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch.cuda.memory._record_memory_history")
 
 
 def _dump_snapshot(filename="dump_snapshot.pickle") -> None:
-    raise NotImplementedError("torch.cuda.memory._dump_snapshot is not supported (docs/coverage.md)")
+    raise unsupported("torch.cuda.memory._dump_snapshot")
 
 
 def set_per_process_memory_fraction(fraction, device=None) -> None:
@@ -258,9 +257,7 @@ def _dtype(name: str):
 
 
 def _own_allocator(name: str) -> NotImplementedError:
-    return NotImplementedError(
-        f"torch.cuda.memory.{name}: memory that is not of the one pool is not supported (docs/coverage.md)"
-    )
+    return unsupported(f"torch.cuda.memory.{name}", "memory that is not of the one pool is not supported")
 
 
 class CUDAPluggableAllocator:

@@ -1,5 +1,7 @@
 """torch.cuda.nccl: information about the collective library."""
 
+from .._errors import unsupported
+
 # The NCCL version of torch 2.7's API. The collectives themselves run over MPI or HCCL.
 _VERSION = (2, 26, 2)
 
@@ -16,4 +18,4 @@ def is_available(tensors=None) -> bool:
 
 def unique_id():
     """Not supported: NCCL's unique id."""
-    raise NotImplementedError("torch.cuda.nccl.unique_id is not supported (docs/coverage.md)")
+    raise unsupported("torch.cuda.nccl.unique_id")

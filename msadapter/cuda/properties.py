@@ -3,6 +3,7 @@
 import os
 import platform
 
+from .._errors import unsupported_function
 from .._host import accelerator as _accelerator
 from .memory import mem_get_info
 
@@ -87,17 +88,13 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     return _accelerator.is_available()
 
 
-def _no_sensor(name):
-    def read(device=None) -> int:
-        raise NotImplementedError(f"torch.cuda.{name}: the device has no such sensor (docs/coverage.md)")
-
-    read.__name__ = name
-    read.__doc__ = f"The sensor {name} of the device: there is none."
-    return read
-
-
-temperature, power_draw, clock_rate, memory_usage = map(
-    _no_sensor, ("temperature", "power_draw", "clock_rate", "memory_usage")
+temperature, power_draw, clock_rate, memory_usage = (
+    unsupported_function(
+        f"torch.cuda.{name}",
+        "the device has no such sensor",
+        f"The sensor {name} of the device: there is none.",
+    )
+    for name in ("temperature", "power_draw", "clock_rate", "memory_usage")
 )
 
 

@@ -8,6 +8,7 @@ import ctypes
 import threading
 import time
 
+from .._errors import unsupported
 from .._host import accelerator as _accelerator
 from .._host.native import load
 from ..tensor import device
@@ -115,9 +116,8 @@ class ExternalStream(Stream):
 
     def __new__(cls, stream_ptr, device=None, **kwargs):
         if not _accelerator.on_host():
-            raise NotImplementedError(
-                "torch.cuda.ExternalStream is not supported on an NPU: MindSpore makes its streams itself "
-                "(docs/coverage.md)"
+            raise unsupported(
+                "torch.cuda.ExternalStream is not supported on an NPU", "MindSpore makes its streams itself"
             )
         return super().__new__(cls, device=device, stream_id=stream_ptr, **kwargs)
 
@@ -137,7 +137,7 @@ class Event:
     @classmethod
     def from_ipc_handle(cls, device, handle):
         """Not supported: events cannot be shared between processes."""
-        raise NotImplementedError("torch.cuda.Event.from_ipc_handle is not supported (docs/coverage.md)")
+        raise unsupported("torch.cuda.Event.from_ipc_handle")
 
     def record(self, stream=None) -> None:
         """Record the event in a stream, by default the current one."""

@@ -6,6 +6,8 @@ record raises NotImplementedError.
 
 from dataclasses import dataclass
 
+from .._errors import unsupported
+
 __all__ = [
     "enable", "get_filename", "get_max_tuning_duration", "get_max_tuning_iterations", "get_results", "get_rotating_buffer_size",
     "get_validators", "is_enabled", "mgpu_tune_gemm_in_file", "read_file", "record_untuned_enable", "record_untuned_is_enabled",
@@ -27,8 +29,7 @@ class _Settings:
 _settings = _Settings()
 
 
-def _refused(name: str) -> NotImplementedError:
-    return NotImplementedError(f"torch.cuda.tunable.{name}: there is one matrix product (docs/coverage.md)")
+_WHY = "there is one matrix product"
 
 
 def is_enabled() -> bool:
@@ -44,13 +45,13 @@ def tuning_is_enabled() -> bool:
 def enable(val: bool = True) -> None:
     """Turn the choice off, which it is. NotImplementedError if it is to be turned on."""
     if val:
-        raise _refused("enable")
+        raise unsupported("torch.cuda.tunable.enable", _WHY)
 
 
 def tuning_enable(val: bool = True) -> None:
     """Turn measuring off, which it is. NotImplementedError if it is to be turned on."""
     if val:
-        raise _refused("tuning_enable")
+        raise unsupported("torch.cuda.tunable.tuning_enable", _WHY)
 
 
 def record_untuned_is_enabled() -> bool:
@@ -61,7 +62,7 @@ def record_untuned_is_enabled() -> bool:
 def record_untuned_enable(val: bool = True) -> None:
     """Turn recording off, which it is. NotImplementedError if it is to be turned on."""
     if val:
-        raise _refused("record_untuned_enable")
+        raise unsupported("torch.cuda.tunable.record_untuned_enable", _WHY)
 
 
 def set_max_tuning_duration(duration: int) -> None:
@@ -113,25 +114,25 @@ def get_results() -> tuple:
 
 def get_validators() -> tuple:
     """Raise NotImplementedError: the versions of CUDA's libraries are not there."""
-    raise _refused("get_validators")
+    raise unsupported("torch.cuda.tunable.get_validators", _WHY)
 
 
 def read_file(filename: str | None = None) -> bool:
     """Raise NotImplementedError: results of another machine's libraries choose nothing here."""
-    raise _refused("read_file")
+    raise unsupported("torch.cuda.tunable.read_file", _WHY)
 
 
 def set_numerical_check_tolerances(enable: bool, atol: float = 1e-05, rtol: float = 1e-05) -> None:
     """Turn the check of results off, which it is. NotImplementedError if it is to be turned on."""
     if enable:
-        raise _refused("set_numerical_check_tolerances")
+        raise unsupported("torch.cuda.tunable.set_numerical_check_tolerances", _WHY)
 
 
 def tune_gemm_in_file(filename: str) -> None:
     """Raise NotImplementedError."""
-    raise _refused("tune_gemm_in_file")
+    raise unsupported("torch.cuda.tunable.tune_gemm_in_file", _WHY)
 
 
 def mgpu_tune_gemm_in_file(filename_pattern: str, num_gpus: int) -> None:
     """Raise NotImplementedError."""
-    raise _refused("mgpu_tune_gemm_in_file")
+    raise unsupported("torch.cuda.tunable.mgpu_tune_gemm_in_file", _WHY)

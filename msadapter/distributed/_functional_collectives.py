@@ -1,6 +1,7 @@
 """Collectives that return new tensors instead of writing into their arguments."""
 
 from .. import ops
+from .._errors import unsupported
 from ..autograd import Function
 from . import collectives
 from .process_group import ProcessGroup, _resolve_process_group, resolve
@@ -17,9 +18,7 @@ def _group(group):
         return resolve(group)
     if hasattr(group, "get_group"):
         return group.get_group()
-    raise NotImplementedError(
-        "torch.distributed._functional_collectives: this kind of group is not supported (docs/coverage.md)"
-    )
+    raise unsupported("torch.distributed._functional_collectives", "this kind of group is not supported")
 
 
 def _op(name) -> ReduceOp:
@@ -121,9 +120,9 @@ def all_gather_tensor_autograd(self, gather_dim, group, tag=""):
 def reduce_scatter_tensor_autograd(self, reduceOp, scatter_dim, group, tag=""):
     """`reduce_scatter_tensor` with a gradient, for sums and averages."""
     if _op(reduceOp) not in (ReduceOp.SUM, ReduceOp.AVG):
-        raise NotImplementedError(
-            f"torch.distributed._functional_collectives.reduce_scatter_tensor_autograd: the gradient of {reduceOp} is not "
-            "supported (docs/coverage.md)"
+        raise unsupported(
+            "torch.distributed._functional_collectives.reduce_scatter_tensor_autograd",
+            f"the gradient of {reduceOp} is not supported",
         )
     return _ReduceScatter.apply(self, reduceOp, scatter_dim, group)
 

@@ -6,6 +6,7 @@ communicator and shared memory are given up, whatever still waits there, and rei
 
 import time
 
+from .._errors import unsupported
 from .._host import extensions
 from . import debug, hccl_backend
 from .hccl_backend import HcclBackend
@@ -71,9 +72,7 @@ def reinit_process_group(group=None, rebuild_link=True):
     if rebuild_link:
         chosen = resolve(group)
         if isinstance(_inner(chosen), HcclBackend):
-            raise NotImplementedError(
-                "torch.distributed.reinit_process_group(rebuild_link=True) on an NPU is not supported (docs/coverage.md)"
-            )
+            raise unsupported("torch.distributed.reinit_process_group(rebuild_link=True) on an NPU")
         _rebuild(chosen)
         return chosen
     groups = list(world.pg_map)

@@ -5,6 +5,7 @@ operation and return a Work. Arguments are checked before. A backend for several
 these methods, registered by `register`.
 """
 
+from .._errors import unsupported
 from ..autograd import no_grad
 from . import debug
 from .reduce_op import ReduceOp
@@ -23,9 +24,8 @@ def create(name: str, rank: int, world_size: int, ranks, store, timeout, parent=
     if world_size == 1:
         return SingleProcess()
     if name not in _factories:
-        raise NotImplementedError(
-            f"torch.distributed: the backend {name!r} with {world_size} processes is not "
-            "supported (docs/coverage.md)"
+        raise unsupported(
+            "torch.distributed", f"the backend {name!r} with {world_size} processes is not supported"
         )
     made = _factories[name](rank, world_size, ranks, store, timeout, parent)
     return debug.Checked(made, store, timeout) if debug.detail() else made

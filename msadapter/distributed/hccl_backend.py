@@ -8,6 +8,7 @@ Ascend orders later operations after it, so a Work only waits for the handle.
 import os
 import socket
 
+from .._errors import unsupported
 from .._host import accelerator
 from .._values.base import _C
 from .._values.dtype import ALL
@@ -56,9 +57,7 @@ def _comm():
 def _op(op) -> str:
     name = ReduceOp(op).op.name
     if name not in _OPS:
-        raise NotImplementedError(
-            f"torch.distributed: ReduceOp.{name} on Ascend is not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch.distributed", f"ReduceOp.{name} on Ascend is not supported")
     return _OPS[name]
 
 
@@ -189,9 +188,7 @@ class HcclBackend:
     def recv(self, tensor, src: int, tag: int) -> Work:
         """Receive into `tensor`."""
         if src < 0:
-            raise NotImplementedError(
-                "torch.distributed.recv: from any rank on Ascend is not supported (docs/coverage.md)"
-            )
+            raise unsupported("torch.distributed.recv", "from any rank on Ascend is not supported")
         room = _data(tensor)
         handle = _comm().irecv(room, self.ranks[src], self.group, tag)
         return self._work(handle, [tensor], _copied(tensor, room), src)
@@ -229,9 +226,10 @@ def create(rank, world_size, ranks, store, timeout, parent=None):
         return SingleProcess()
     if parent is not None:
         if list(ranks) != sorted(ranks):
-            raise NotImplementedError(
-                f"torch.distributed.new_group: HCCL numbers the members of a group in ascending order of their ranks, so "
-                f"sort_ranks=False with the ranks {list(ranks)} is not supported (docs/coverage.md)"
+            raise unsupported(
+                "torch.distributed.new_group",
+                "HCCL numbers the members of a group in ascending order of their ranks, "
+                f"so sort_ranks=False with the ranks {list(ranks)} is not supported",
             )
         return HcclBackend(rank, ranks, _comm().new_group(list(ranks)), timeout)
     if rank == 0:  # MindSpore's ranks connect at a separate port

@@ -1,6 +1,7 @@
 """Makes MPI's arguments from tensors: their memory, a dtype for the reduction, and copies where they are needed."""
 
 from .. import ops
+from .._errors import unsupported
 from ..autograd import no_grad
 from .reduce_op import ReduceOp
 
@@ -85,9 +86,7 @@ def reducible(tensor, op):
         work = tensor.data
         if work.dtype.name not in _TYPES:
             if not work.dtype.is_floating_point:
-                raise NotImplementedError(
-                    f"torch.distributed: a reduction of {work.dtype} is not supported (docs/coverage.md)"
-                )
+                raise unsupported("torch.distributed", f"a reduction of {work.dtype} is not supported")
             work = work.float()
         if op == ReduceOp.PREMUL_SUM:
             work = work * op.factor

@@ -19,6 +19,7 @@ import threading
 import time
 import uuid
 
+from .._errors import unsupported
 from . import progress, watchdog
 from .errors import DistBackendError, DistError, DistStoreError
 from .store import PrefixStore, _seconds
@@ -298,9 +299,9 @@ def join(store, rank: int, world_size: int, timeout):
             return job.mpi.COMM_WORLD.Dup()
         return _under_mpiexec(rank, world_size)
     if any(other["job"] != job.name for other in everyone):
-        raise NotImplementedError(
-            "torch.distributed.init_process_group: a second job with processes that were not in "
-            "the first is not supported (docs/coverage.md)"
+        raise unsupported(
+            "torch.distributed.init_process_group",
+            "a second job with processes that were not in the first is not supported",
         )
     return _of_ranks([other["rank"] for other in everyone])
 

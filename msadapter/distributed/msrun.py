@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 
+from .._errors import unsupported
 from .agent import Agent, Job
 
 _TRUTH = {"true": True, "false": False}
@@ -57,7 +58,7 @@ def job_of(args) -> Job:
     """Converts the options to a Job. Raises NotImplementedError for options that only MindSpore's own launcher supports."""
     for name, off in (("bind_numa", False), ("sim_level", -1), ("sim_rank_id", -1)):
         if getattr(args, name) != off:
-            raise NotImplementedError(f"msrun: --{name} is not supported (docs/coverage.md)")
+            raise unsupported("msrun", f"--{name} is not supported")
     nodes, rest = divmod(args.worker_num, max(args.local_worker_num, 1))
     if rest or not nodes:
         raise ValueError(

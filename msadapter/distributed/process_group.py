@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from .._errors import unsupported
 from ..tensor import device
 from .reduce_op import ReduceOp
 from .store import Store
@@ -49,9 +50,7 @@ class Backend(str):
     @classmethod
     def register_backend(cls, name, func, extended_api=False, devices=None, _backend_type=None) -> None:
         """Not supported. A Python backend is registered with `msadapter.distributed.backend.register` instead."""
-        raise NotImplementedError(
-            "torch.distributed.Backend.register_backend is not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch.distributed.Backend.register_backend")
 
 
 class _Options:

@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
+from .._errors import unsupported
+
 __all__ = ["Dim", "ExportedProgram", "export", "load", "save", "unflatten"]
-
-
-def _refuse(name: str):
-    raise NotImplementedError(f"torch.export.{name} is not supported (docs/coverage.md)")
 
 
 class ExportedProgram:
     """An exported program. There are no instances."""
 
     def __init__(self, *args, **kwargs):
-        _refuse("ExportedProgram")
+        raise unsupported("torch.export.ExportedProgram")
 
 
 class Dim:
     """A dimension of an exported program that may vary."""
 
     def __init__(self, *args, **kwargs):
-        _refuse("Dim")
+        raise unsupported("torch.export.Dim")
 
 
 def export(mod, args, kwargs=None, **options) -> ExportedProgram:
     """Not supported: raises NotImplementedError."""
-    _refuse("export")
+    raise unsupported("torch.export.export")
 
 
 def save(ep, f, **options) -> None:
     """Not supported: raises NotImplementedError."""
-    _refuse("save")
+    raise unsupported("torch.export.save")
 
 
 def load(f, **options) -> ExportedProgram:
     """Not supported: raises NotImplementedError."""
-    _refuse("load")
+    raise unsupported("torch.export.load")
 
 
 def unflatten(module, flat_args_adapter=None):
     """Not supported: raises NotImplementedError."""
-    _refuse("unflatten")
+    raise unsupported("torch.export.unflatten")

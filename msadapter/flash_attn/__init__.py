@@ -5,6 +5,7 @@ asks for it. A causal mask and a window count from the last key, as FlashAttenti
 """
 
 from .. import cat, stack, zeros
+from .._errors import unsupported
 from ..nn.attention._formula import attend, paged
 
 __version__ = "2.7.4"  # whose arguments these are
@@ -86,4 +87,4 @@ def _check(**arguments) -> None:
     """Refuse what is not the value that changes nothing."""
     for name, value in arguments.items():
         if value is not None and not (isinstance(value, (int, float)) and value == 0):
-            raise NotImplementedError(f"flash_attn: {name} is not supported (docs/coverage.md)")
+            raise unsupported("flash_attn", f"{name} is not supported")

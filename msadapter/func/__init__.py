@@ -1,5 +1,6 @@
 """torch.func: transformations of functions (derivatives, batching), and modules as functions."""
 
+from .._errors import unsupported
 from . import _functions, _rules
 from ._derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
 from ._modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
@@ -23,4 +24,4 @@ __all__ = [
 
 def functionalize(func, *, remove="mutations"):
     """Not supported: raises NotImplementedError. Programs run with their in-place operations."""
-    raise NotImplementedError("torch.func.functionalize is not supported (docs/coverage.md)")
+    raise unsupported("torch.func.functionalize")

@@ -8,6 +8,7 @@ about their arguments and dims. A rule gets the operator's arguments by name.
 from __future__ import annotations
 
 from .. import ops
+from .._errors import unsupported
 from ..tensor import Tensor
 from ._batched import BatchedTensor, batch_of, is_batched, levels, wrap
 from ._binding import bind, declaration_of, decorator_of
@@ -47,7 +48,7 @@ def call(function, args, kwargs):
         return function(*args, **kwargs)
     level = max((x._level for x in present), key=levels.index)
     if kwargs.get("out") is not None:
-        raise NotImplementedError("torch.func.vmap: out= arguments are not supported (docs/coverage.md)")
+        raise unsupported("torch.func.vmap", "out= arguments are not supported")
     declaration, inplace = declaration_of(function)
     found = rule_for(declaration)
     if inplace and not is_batched(args[0], level) and found is not _pointwise:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from .. import nn
+from .._errors import unsupported
 from ..jit import ScriptFunction, ScriptModule, TracerWarning
 from ..tensor import Tensor
 from ..testing import assert_close
@@ -17,7 +18,7 @@ __all__ = ["TopLevelTracedModule", "TracedFunction", "traced"]
 
 
 def _refuse(name: str):
-    raise NotImplementedError(f"torch.jit.{name}: TorchScript archives are not supported (docs/coverage.md)")
+    raise unsupported(f"torch.jit.{name}", "TorchScript archives are not supported")
 
 
 class TopLevelTracedModule(GraphModule, ScriptModule):

@@ -13,6 +13,7 @@ import types
 import msadapter
 
 from .. import nn
+from .._errors import unsupported
 from .._host import extensions
 from ..nn import functional as F
 from ..overrides import TorchFunctionMode
@@ -253,9 +254,7 @@ def _without_stars(function):
     if not stars:
         return function
     if code.co_flags & inspect.CO_VARARGS and code.co_kwonlyargcount:
-        raise NotImplementedError(
-            "torch.fx: *args together with keyword-only arguments is not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch.fx", "*args together with keyword-only arguments is not supported")
     plain = code.replace(
         co_argcount=code.co_argcount + code.co_kwonlyargcount + stars, co_kwonlyargcount=0,
         co_flags=code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS),

@@ -15,6 +15,7 @@ import sys
 import warnings
 
 from .. import nn
+from .._errors import unsupported
 from ..overrides import TorchFunctionMode
 from ..tensor import Tensor
 from ..utils import _pytree as pytree
@@ -288,8 +289,8 @@ class ValueTracer(Tracer):
         finally:
             changed = _restored(self.root, held)
         if changed:
-            raise NotImplementedError(
-                f"tracing: forward assigns a traced tensor to {changed}, which a graph cannot do (docs/coverage.md)"
+            raise unsupported(
+                "tracing", f"forward assigns a traced tensor to {changed}, which a graph cannot do"
             )
         for node in self.graph.nodes:
             node.meta.pop("val", None)

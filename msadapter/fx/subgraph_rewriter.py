@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .._errors import unsupported
 from ._symbolic_trace import symbolic_trace
 from .graph import Graph
 from .graph_module import GraphModule, _assign, _read
@@ -76,9 +77,7 @@ def replace_pattern(gm: GraphModule, pattern, replacement) -> list[Match]:
     wanted, put = _graph_of(pattern), _graph_of(replacement)
     ends = _outputs(wanted)
     if len(ends) != 1:
-        raise NotImplementedError(
-            "torch.fx.replace_pattern: patterns of several results are not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch.fx.replace_pattern", "patterns of several results are not supported")
     inputs = [n for n in wanted.nodes if n.op == "placeholder"]
     new_inputs = [n for n in put.nodes if n.op == "placeholder"]
     matches, taken = [], set()

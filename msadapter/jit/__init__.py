@@ -5,6 +5,7 @@ import warnings
 import weakref
 from contextlib import contextmanager
 
+from .._errors import unsupported
 from .._host import extensions
 from .._host.native import load as _native
 from ..compiler._once import say_once
@@ -145,8 +146,8 @@ def trace_module(
 ):  # fmt: skip
     """Do what ``trace`` does, with a dict of the examples of each method. Only ``forward`` is supported."""
     if set(inputs) != {"forward"}:
-        raise NotImplementedError(
-            f"torch.jit.trace_module: only forward can be traced, not {sorted(set(inputs) - {'forward'})} (docs/coverage.md)"
+        raise unsupported(
+            "torch.jit.trace_module", f"only forward can be traced, not {sorted(set(inputs) - {'forward'})}"
         )
     own, named = (None, inputs["forward"]) if example_inputs_is_kwarg else (inputs["forward"], None)
     if check_inputs is not None:
@@ -250,17 +251,17 @@ _fork, _wait = fork, wait  # older names
 
 def save(m, f, _extra_files=None):
     """Not supported: raises NotImplementedError."""
-    raise NotImplementedError("torch.jit.save: TorchScript archives are not supported (docs/coverage.md)")
+    raise unsupported("torch.jit.save", "TorchScript archives are not supported")
 
 
 def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
     """Not supported: raises NotImplementedError."""
-    raise NotImplementedError("torch.jit.load: TorchScript archives are not supported (docs/coverage.md)")
+    raise unsupported("torch.jit.load", "TorchScript archives are not supported")
 
 
 def export_opnames(m) -> list:
     """Not supported: raises NotImplementedError."""
-    raise NotImplementedError("torch.jit.export_opnames is not supported (docs/coverage.md)")
+    raise unsupported("torch.jit.export_opnames")
 
 
 def set_fusion_strategy(strategy) -> list:

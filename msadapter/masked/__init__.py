@@ -1,5 +1,6 @@
 """torch.masked: reductions and normalizations that ignore elements where a mask is false."""
 
+from .._errors import unsupported
 from ._normalizations import cumprod, cumsum, log_softmax, logaddexp, normalize, softmax, softmin
 from ._reductions import amax, amin, argmax, argmin, logsumexp, mean, median, norm, prod, std, sum, var
 
@@ -28,5 +29,5 @@ __all__ = [
 
 def __getattr__(name: str):
     if name in ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor", "maskedtensor"):
-        raise NotImplementedError(f"torch.masked.{name} is not supported (docs/coverage.md)")
+        raise unsupported(f"torch.masked.{name}")
     raise AttributeError(f"module 'torch.masked' has no attribute {name!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from .._errors import unsupported
 from .._values.layout import FORMATS
 from .._values.size import Size
 from ..autograd._over_values import OverValues, arguments, declare_copies
@@ -14,9 +15,7 @@ from ..ops._geometry import wrap_dim
 
 def refusal(name: str, what: str = "") -> NotImplementedError:
     """Return the error for an operator that does not take nested tensors, or not such arguments."""
-    return NotImplementedError(
-        f"torch.{name}: {what or 'nested tensors'} are not supported (docs/coverage.md)"
-    )
+    return unsupported(f"torch.{name}", f"{what or 'nested tensors'} are not supported")
 
 
 class NestedBase(OverValues):

@@ -5,6 +5,8 @@ On a CPU no memory is lost in this way, so every tensor counts as safe.
 
 from msadapter._host import accelerator
 
+from .._errors import unsupported
+
 __all__ = ["check_npu_tensor_is_safe", "mark_all_npu_tensor_unsafe", "update_npu_tensor_to_safe"]
 
 
@@ -35,6 +37,4 @@ def update_npu_tensor_to_safe(tensor) -> None:
 
 def mark_all_npu_tensor_unsafe(device: int) -> None:
     """Not supported: operators do not look at such marks."""
-    raise NotImplementedError(
-        "torch.npu._recovery.mark_all_npu_tensor_unsafe is not supported (docs/coverage.md)"
-    )
+    raise unsupported("torch.npu._recovery.mark_all_npu_tensor_unsafe")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from .._errors import unsupported
+
 __all__ = [
     "ONNXProgram",
     "OnnxExporterError",
@@ -26,12 +28,12 @@ class ONNXProgram:
     """An exported program. There are no instances."""
 
     def __init__(self, *args, **kwargs):
-        raise NotImplementedError("torch.onnx.ONNXProgram is not supported (docs/coverage.md)")
+        raise unsupported("torch.onnx.ONNXProgram")
 
 
 def export(*args, **kwargs) -> ONNXProgram:
     """Not supported: raises NotImplementedError."""
-    raise NotImplementedError("torch.onnx.export is not supported (docs/coverage.md)")
+    raise unsupported("torch.onnx.export")
 
 
 def is_in_onnx_export() -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from .._errors import unsupported
 from .._values.dtype import ALL
 from . import _generator
 from ._declare import _C, composite, op, raw, t
@@ -129,8 +130,8 @@ def _npu_flash_grad(gs, query, key, value, hidden, keep, mode, scale, draw, resu
             query, key, value, hidden, keep, mode, scale, draw, gs[0], result0, result1, result2
         )
     if draw is not None:
-        raise NotImplementedError(
-            "scaled_dot_product_attention: second derivatives with dropout are not supported on an NPU (docs/coverage.md)"
+        raise unsupported(
+            "scaled_dot_product_attention", "second derivatives with dropout are not supported on an NPU"
         )
     causal = mode == _CAUSAL_MASK
     mask = None if causal or hidden is None else ~hidden

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from .._errors import unsupported
 from .._values import determinism
 from .._values.base import place
 from .._values.device import ACCELERATORS, META_TAG, default_device, resolve
@@ -36,7 +37,7 @@ def number_type(*values):
 
 def _checked_layout(layout) -> None:
     if layout is not None and layout._name != "strided":
-        raise NotImplementedError(f"{layout}: only strided tensors are supported (docs/coverage.md)")
+        raise unsupported(f"{layout}", "only strided tensors are supported")
 
 
 def finish(result, layout, device, requires_grad: bool, like=None, pin_memory: bool | None = False):

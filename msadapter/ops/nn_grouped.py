@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 
+from .._errors import unsupported
 from .._values.dtype import ALL
 from ._declare import composite, t
 
@@ -106,9 +107,7 @@ def _scaled(matrix, scale, recipe, name: str, axis: int):
         return wide * (
             scale.reshape(*wide.shape[:-1], 1) if axis == -1 else scale.reshape(*wide.shape[:-2], 1, -1)
         )
-    raise NotImplementedError(
-        f"torch.nn.functional.{name}: scales of blocks are not supported (docs/coverage.md)"
-    )
+    raise unsupported(f"torch.nn.functional.{name}", "scales of blocks are not supported")
 
 
 def _refuse(name: str, swizzles, contraction_dim) -> None:
@@ -116,13 +115,9 @@ def _refuse(name: str, swizzles, contraction_dim) -> None:
     ones.
     """
     if any(_one(swizzle) not in (None, SwizzleType.NO_SWIZZLE) for swizzle in swizzles):
-        raise NotImplementedError(
-            f"torch.nn.functional.{name}: swizzled scales are not supported (docs/coverage.md)"
-        )
+        raise unsupported(f"torch.nn.functional.{name}", "swizzled scales are not supported")
     if tuple(contraction_dim):
-        raise NotImplementedError(
-            f"torch.nn.functional.{name}: contraction_dim is not supported (docs/coverage.md)"
-        )
+        raise unsupported(f"torch.nn.functional.{name}", "contraction_dim is not supported")
 
 
 @composite(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._errors import unsupported
 from .._host.accelerator import on_host
 from ._declare import _C, composite, op, raw, t
 from .nn_loss import _CODES, _MEAN, _NONE, _SUM, chosen
@@ -252,9 +253,7 @@ def linear_cross_entropy(
     linear_weight has the shape (C, ..., in_features).
     """
     if options is not None:
-        raise NotImplementedError(
-            "torch.nn.functional.linear_cross_entropy: options is not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch.nn.functional.linear_cross_entropy", "options is not supported")
     if not 1 <= input.dim() <= 2:
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
     if linear_weight.dim() < 2:

@@ -7,6 +7,7 @@ Methods that torch also has as functions are here as well.
 
 from __future__ import annotations
 
+from .._errors import unsupported
 from ._declare import composite, t
 from ._functional import functional
 from ._recurrent import run_cell, run_stack
@@ -129,7 +130,7 @@ _RRELU = "Tensor self, float lower=0.125, float upper=0.3333333333333333, bool t
 def rrelu(self, lower, upper, training, generator):
     """Return `nn.functional.rrelu`."""
     if generator is not None:
-        raise NotImplementedError("torch.rrelu: generator is not supported (docs/coverage.md)")
+        raise unsupported("torch.rrelu", "generator is not supported")
     return functional.rrelu(self, lower, upper, training)
 
 

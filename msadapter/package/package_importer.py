@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from .. import _utils
+from .._errors import unsupported
 from .._serialization import locations, names
 from .._serialization.storage_ref import storage_record
 from .._serialization.zip_reader import ZipReader
@@ -404,9 +405,7 @@ class _Unpickler(pickle.Unpickler):
     def _read(self, key: str, size: int) -> UntypedStorage:
         reader, record = self._importer.zip_reader, f".data/{key}.storage"
         if "byteorder" in reader and reader.read("byteorder") != b"little":
-            raise NotImplementedError(
-                "torch.package: tensors of a big-endian machine are not supported (docs/coverage.md)"
-            )
+            raise unsupported("torch.package", "tensors of a big-endian machine are not supported")
         array = np.array(reader.read_array(record))
         if array.size < size:
             raise RuntimeError(f"{record} of the archive holds {array.size} bytes where {size} are expected")

@@ -6,6 +6,7 @@ import os
 import socket
 import time
 
+from .._errors import unsupported
 from .._host.native import load
 from .._host.runtime import device_target
 from . import _ranges
@@ -115,9 +116,7 @@ class profile:
         use_cuda=None,
     ):
         if execution_trace_observer is not None:
-            raise NotImplementedError(
-                "torch.profiler.ExecutionTraceObserver is not supported (docs/coverage.md)"
-            )
+            raise unsupported("torch.profiler.ExecutionTraceObserver")
         self.activities = set(activities) if activities else supported_activities()
         self.record_shapes = record_shapes or with_flops
         self.profile_memory, self.with_stack, self.with_flops = profile_memory, with_stack, with_flops
@@ -255,8 +254,8 @@ class profile:
         self.events().export_stacks(path, metric)
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
-        raise NotImplementedError(
-            "torch.profiler.profile.export_memory_timeline: memory by category is not supported (docs/coverage.md)"
+        raise unsupported(
+            "torch.profiler.profile.export_memory_timeline", "memory by category is not supported"
         )
 
     def toggle_collection_dynamic(self, enable: bool, activities) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._errors import unsupported
 from .._host import extensions
 from .._values.layout import LAYOUTS
 from ..ops._declare import t
@@ -142,12 +143,12 @@ def as_sparse_gradcheck(gradcheck):
 
     In PyTorch it is a gradcheck for functions of sparse tensors.
     """
-    raise NotImplementedError("torch.sparse.as_sparse_gradcheck is not supported (docs/coverage.md)")
+    raise unsupported("torch.sparse.as_sparse_gradcheck")
 
 
 def solve(*args, **kwargs):
     """Not supported: raises NotImplementedError, like a PyTorch that was built without cuDSS."""
-    raise NotImplementedError("torch.sparse.solve is not supported (docs/coverage.md)")
+    raise unsupported("torch.sparse.solve")
 
 
 def to_sparse_semi_structured(original_tensor, transposed=False):
@@ -155,4 +156,4 @@ def to_sparse_semi_structured(original_tensor, transposed=False):
 
     This layout keeps two of four values, for GPU tensor cores.
     """
-    raise NotImplementedError("torch.sparse.to_sparse_semi_structured is not supported (docs/coverage.md)")
+    raise unsupported("torch.sparse.to_sparse_semi_structured")

@@ -5,6 +5,7 @@ A "line" is a row in csr and bsr, and a column in csc and bsc.
 
 from __future__ import annotations
 
+from .._errors import unsupported
 from ..ops._declare import t
 from ._base import CONVERTERS, SparseTensor
 from ._coo import _INT, coo, keys
@@ -111,9 +112,7 @@ class CompressedTensor(SparseTensor):
         """Return a matrix with the positions of this one and the elements of a dense matrix."""
         lines, inner = self._lines(), self._inner.long()
         if "bs" in self._layout_name:
-            raise NotImplementedError(
-                "torch.Tensor.sparse_mask: a mask of blocks is not supported (docs/coverage.md)"
-            )
+            raise unsupported("torch.Tensor.sparse_mask", "a mask of blocks is not supported")
         return self._with(dense[(lines, inner) if self._rows() else (inner, lines)])
 
     def _aligned(self, other):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
+from .._errors import unsupported
 from .._host.native import load
 from .._values.dtype import ALL
 from .._values.layout import LAYOUTS
@@ -154,9 +155,7 @@ def sparse_compressed_tensor(
     values = _values(values, dtype, device, requires_grad)
     blocks = layout._name in ("sparse_bsr", "sparse_bsc")
     if outer.ndim != 1:
-        raise NotImplementedError(
-            f"torch.{layout._name}_tensor: batches are not supported (docs/coverage.md)"
-        )
+        raise unsupported(f"torch.{layout._name}_tensor", "batches are not supported")
     if inner.shape[0] != values.shape[0] or values.ndim < (3 if blocks else 1):
         raise RuntimeError(
             f"number of elements in plain indices {inner.shape[0]} and values {list(values.shape)} do not fit"

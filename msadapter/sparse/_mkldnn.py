@@ -6,6 +6,7 @@ oneDNN's anyway. The operators are those that PyTorch has for the layout, and gi
 
 from __future__ import annotations
 
+from .._errors import unsupported
 from .._values.dtype import ALL
 from .._values.layout import FORMATS
 from ..autograd._over_values import arguments
@@ -70,9 +71,7 @@ class MkldnnTensor(SparseTensor):
         return f"{repr(self._v.detach())[:-1]}, layout={self.layout})"
 
     def __reduce_ex__(self, protocol):
-        raise NotImplementedError(
-            "saving a tensor of the layout torch._mkldnn is not supported (docs/coverage.md)"
-        )
+        raise unsupported("saving a tensor of the layout torch._mkldnn")
 
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):

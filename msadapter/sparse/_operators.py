@@ -5,6 +5,7 @@ Operators of one tensor follow from the fact ``keeps_zeros`` of their declaratio
 
 from __future__ import annotations
 
+from .._errors import unsupported
 from .._host.native import load
 from ..autograd._over_values import declare_copies
 from ..ops._declare import declarations, t
@@ -352,9 +353,7 @@ def _cat(tensors, dim=0):
     size = list(first.shape)
     size[dim] = sum(x.shape[dim] for x in tensors)
     if dim >= sparse:
-        raise NotImplementedError(
-            "torch.cat: sparse tensors along a dense dimension are not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch.cat", "sparse tensors along a dense dimension are not supported")
     parts, at = [], 0
     for x in tensors:
         rows = x._i.clone()

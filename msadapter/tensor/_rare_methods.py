@@ -6,6 +6,7 @@ import itertools
 import numbers
 import warnings
 
+from .._errors import unsupported
 from .._host import extensions
 from .._values import dtype as dtypes
 from .._values.base import Base
@@ -218,9 +219,7 @@ def _set_grad_dtype(self, dtype) -> None:
     if not self.is_leaf:
         raise RuntimeError("grad_dtype can only be set on leaf tensors.")
     if dtype not in (None, self.dtype):
-        raise NotImplementedError(
-            "torch.Tensor.grad_dtype: gradients of another dtype are not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch.Tensor.grad_dtype", "gradients of another dtype are not supported")
     self.__dict__["_grad_dtype"] = dtype
 
 

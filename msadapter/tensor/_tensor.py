@@ -9,6 +9,7 @@ from inspect import getattr_static
 import numpy as np
 
 from .. import ops
+from .._errors import unsupported
 from .._host import extensions
 from .._host.native import load_operators
 from .._host.runtime import device_target, native, when_complete
@@ -102,9 +103,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
         if not issubclass(cls, Tensor):
             raise TypeError("cls must be a type (got " + type(cls).__name__ + ")")
         if storage_offset:
-            raise NotImplementedError(
-                "torch.Tensor._make_wrapper_subclass: storage_offset is not supported (docs/coverage.md)"
-            )
+            raise unsupported("torch.Tensor._make_wrapper_subclass", "storage_offset is not supported")
         strides = contiguous_strides(tuple(size)) if strides is None else tuple(strides)
         made = ops.empty_strided(tuple(size), strides, dtype=dtype or _C.default_dtype(), device="meta")
         made.__class__ = cls

@@ -9,6 +9,7 @@ import weakref
 
 import numpy as np
 
+from .._errors import unsupported
 from .._values import dtype as dtypes
 from .._values.base import _C, device_of, place
 from .._values.device import ACCELERATORS, META_TAG, accelerator
@@ -104,8 +105,8 @@ class UntypedStorage:
         if self._turned is not None and self._turned != (
             dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
         ):
-            raise NotImplementedError(
-                f"torch.load: {dtype} in a file of the other byte order is not supported over this storage (docs/coverage.md)"
+            raise unsupported(
+                "torch.load", f"{dtype} in a file of the other byte order is not supported over this storage"
             )
 
     def nbytes(self) -> int:
@@ -245,11 +246,11 @@ class UntypedStorage:
 
     def _share_fd_cpu_(self):
         self._refuse_sharing("_share_fd_")
-        raise NotImplementedError("UntypedStorage._share_fd_cpu_ is not supported (docs/coverage.md)")
+        raise unsupported("UntypedStorage._share_fd_cpu_")
 
     def _share_filename_cpu_(self):
         self._refuse_sharing("_share_filename_")
-        raise NotImplementedError("UntypedStorage._share_filename_cpu_ is not supported (docs/coverage.md)")
+        raise unsupported("UntypedStorage._share_filename_cpu_")
 
     def _write_file(self, file, is_real_file: bool, save_size: bool, element_size: int) -> None:
         """Write the bytes to a file, with the number of elements in front of them if ``save_size`` is set."""
@@ -273,7 +274,7 @@ class UntypedStorage:
 
     def type(self, dtype=None, non_blocking=False):
         if dtype is not None:
-            raise NotImplementedError("UntypedStorage.type: dtype is not supported (docs/coverage.md)")
+            raise unsupported("UntypedStorage.type", "dtype is not supported")
         return "torch.storage.UntypedStorage"
 
     def new(self) -> UntypedStorage:

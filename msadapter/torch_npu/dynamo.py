@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
+from .._errors import unsupported_function
+
 converters: dict = {}
 
 
@@ -22,12 +24,7 @@ def register_fx_node_ge_converter(target):
     return decorate
 
 
-def _refuse(name: str):
-    def refused(*args, **kwargs):
-        raise NotImplementedError(f"torchair.{name}: compiling graphs is not supported (docs/coverage.md)")
-
-    refused.__name__ = name
-    return refused
+_WHY = "compiling graphs is not supported"
 
 
 class CompilerConfig:
@@ -36,7 +33,7 @@ class CompilerConfig:
 
 def get_npu_backend(*, compiler_config=None, custom_decompositions=None):
     """Return the backend for torch.compile. Compiling with it raises an error."""
-    return _refuse("get_npu_backend()")
+    return unsupported_function("torchair.get_npu_backend", _WHY)
 
 
 class _Named:
@@ -63,13 +60,15 @@ def _older(ge: ModuleType, **names) -> ModuleType:
         "fx2ge_converter": _module(
             "torchair.ge_concrete_graph.fx2ge_converter",
             register_fx_node_ge_converter=register_fx_node_ge_converter,
-            declare_supported=_refuse("ge_concrete_graph.fx2ge_converter.declare_supported"),
+            declare_supported=unsupported_function(
+                "torchair.ge_concrete_graph.fx2ge_converter.declare_supported", _WHY
+            ),
         ),
         "ge_graph": _module(
             "torchair.ge_concrete_graph.ge_graph",
             **names,
             **{
-                name: _refuse(f"ge_concrete_graph.ge_graph.{name}")
+                name: unsupported_function(f"torchair.ge_concrete_graph.ge_graph.{name}", _WHY)
                 for name in (
                     "compat_as_bytes",
                     "get_default_ge_graph",
@@ -89,10 +88,16 @@ def _make() -> ModuleType:
     tensor = type("Tensor", (_Named,), {})
     spec = type("TensorSpec", (_Named,), {})
     types = type("DataType", (_Named,), {f"DT_{name}": f"DT_{name}" for name in _TYPES.split()})
-    refused = {name: _refuse(f"ge.{name}") for name in ("custom_op", "Const", "Cast", "Fill")}
+    refused = {
+        name: unsupported_function(f"torchair.ge.{name}", _WHY)
+        for name in ("custom_op", "Const", "Cast", "Fill")
+    }
     attributes = _module(
         "torchair.ge.attr",
-        **{n: _refuse(f"ge.attr.{n}") for n in ("Int", "Str", "Bool", "Float", "DataType")},
+        **{
+            n: unsupported_function(f"torchair.ge.attr.{n}", _WHY)
+            for n in ("Int", "Str", "Bool", "Float", "DataType")
+        },
     )
     ge = _module("torchair.ge", Tensor=tensor, TensorSpec=spec, DataType=types, attr=attributes, **refused)
     found = _module(

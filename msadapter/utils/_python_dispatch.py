@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from .. import ops as _ops
 from .._aten import OpOverload, OpOverloadPacket
+from .._errors import unsupported
 from .._host.native import load
 from ..ops._declare import declaration_of, declarations
 from ..tensor import Tensor
@@ -153,9 +154,9 @@ def below(function, args, kwargs):
         with _without(mode):
             return mode.__torch_dispatch__(_overload(function), types, args, kwargs)
     if _C.is_grad_enabled() and any(a.requires_grad for a in tensors if answers(a)):
-        raise NotImplementedError(
-            f"{_overload(function)}: gradients through {types[0].__name__}.__torch_dispatch__ are not "
-            "supported (docs/coverage.md)"
+        raise unsupported(
+            f"{_overload(function)}",
+            f"gradients through {types[0].__name__}.__torch_dispatch__ are not supported",
         )
     for kind in sorted(types, key=lambda k: -len(k.__mro__)):
         result = kind.__torch_dispatch__(_overload(function), types, args, kwargs)

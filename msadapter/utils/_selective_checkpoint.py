@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 
 from .._aten import OpOverload, OpOverloadPacket
+from .._errors import unsupported
 from .._host.native import load
 from ..tensor import Tensor
 from ._python_dispatch import TorchDispatchMode
@@ -114,9 +115,7 @@ class _CachedTorchDispatchMode(TorchDispatchMode):
         finally:
             left = _C.drop_given_results()
         if left:
-            raise NotImplementedError(
-                f"{func} cannot be kept by selective checkpointing, it is not supported (docs/coverage.md)"
-            )
+            raise unsupported(f"{func} cannot be kept by selective checkpointing, it")
         return out
 
 

@@ -6,6 +6,8 @@ CUDA_HOME is a folder with a program `nvcc` that prints a version, because build
 import os
 import sys
 
+from .._errors import unsupported, unsupported_function
+
 __all__ = [
     "BuildExtension",
     "CUDAExtension",
@@ -26,22 +28,13 @@ ROCM_HOME = None
 IS_HIP_EXTENSION = False
 
 
-def _refuse(name):
-    def refused(*args, **kwargs):
-        raise NotImplementedError(
-            f"torch.utils.cpp_extension.{name}: extensions in PyTorch's C++ API are "
-            "not "
-            "supported (docs/coverage.md)"
-        )
-
-    refused.__name__ = name
-    refused.__doc__ = f"{name} would compile against PyTorch's C++ API."
-    return refused
-
-
-CppExtension, CUDAExtension, SyclExtension, load, load_inline, include_paths, library_paths = map(
-    _refuse,
-    (
+CppExtension, CUDAExtension, SyclExtension, load, load_inline, include_paths, library_paths = (
+    unsupported_function(
+        f"torch.utils.cpp_extension.{name}",
+        "extensions in PyTorch's C++ API are not supported",
+        f"{name} would compile against PyTorch's C++ API.",
+    )
+    for name in (
         "CppExtension",
         "CUDAExtension",
         "SyclExtension",
@@ -49,7 +42,7 @@ CppExtension, CUDAExtension, SyclExtension, load, load_inline, include_paths, li
         "load_inline",
         "include_paths",
         "library_paths",
-    ),
+    )
 )
 
 
@@ -68,7 +61,9 @@ class BuildExtension:
     """The setuptools command that builds extensions."""
 
     def __init__(self, *args, **kwargs):
-        _refuse("BuildExtension")()
+        raise unsupported(
+            "torch.utils.cpp_extension.BuildExtension", "extensions in PyTorch's C++ API are not supported"
+        )
 
     @classmethod
     def with_options(cls, **options):

@@ -172,24 +172,39 @@ def _forms(declaration) -> str:
 
 
 # ---- which public names are there
-def _joined(node: ast.expr) -> str:
-    """Return the text of a string expression, with "..." for each part that is known only at run time."""
+def _joined(node: ast.expr, constants: dict[str, str]) -> str:
+    """Return the text of a string expression, with "…" for each part that is known only at run time.
+
+    ``constants`` has the texts to which the module gives a name.
+    """
     if isinstance(node, ast.Constant):
         return str(node.value)
+    if isinstance(node, ast.Name):
+        return constants.get(node.id, "…")
     if isinstance(node, ast.JoinedStr):
-        return "".join(_joined(part) if isinstance(part, ast.Constant) else "…" for part in node.values)
+        return "".join(
+            _joined(part, constants) if isinstance(part, ast.Constant) else "…" for part in node.values
+        )
     if isinstance(node, ast.BinOp):
-        return _joined(node.left) + _joined(node.right)
+        return _joined(node.left, constants) + _joined(node.right, constants)
     return ""
 
 
-def _refusal(node: ast.AST) -> str | None:
-    """Return the message of a node that raises NotImplementedError with a torch name first, else None."""
+def _refusal(node: ast.AST, constants: dict[str, str]) -> str | None:
+    """Return the message of a node that raises NotImplementedError with a torch name first, else None.
+
+    Such a node raises the class itself, or what `unsupported` of `msadapter/_errors.py` makes of a name and a reason.
+    """
     if not isinstance(node, ast.Raise) or not isinstance(node.exc, ast.Call) or not node.exc.args:
         return None
-    if getattr(node.exc.func, "id", "") != "NotImplementedError":
+    texts = [_joined(argument, constants) for argument in node.exc.args]
+    kind = getattr(node.exc.func, "id", "")
+    if kind == "unsupported":
+        message = ": ".join(texts) if len(texts) > 1 else f"{texts[0]} is not supported"
+    elif kind == "NotImplementedError":
+        message = texts[0].replace(" (docs/coverage.md)", "").rstrip(".")
+    else:
         return None
-    message = _joined(node.exc.args[0]).replace(" (docs/coverage.md)", "").rstrip(".")
     return message if re.match(r"torch\.[\w.]+\w", message) else None
 
 
@@ -198,8 +213,16 @@ def refusals() -> dict[str, list[str]]:
     """Return, for each torch name, the messages of the code that says what is not supported."""
     found: dict[str, list[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            message = _refusal(node)
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        constants = {
+            target.id: node.value.value
+            for node in module.body
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+            for target in node.targets
+            if isinstance(target, ast.Name) and isinstance(node.value.value, str)
+        }
+        for node in ast.walk(module):
+            message = _refusal(node, constants)
             if message is None:
                 continue
             start = re.match(r"torch\.[\w.]+\w", message)
@@ -229,6 +252,16 @@ def _lookup(namespace: str, name: str) -> object:
         return _MISSING
     except (RuntimeError, AttributeError):  # a property that works on instances only
         return _MISSING
+
+
+def _said_by(value: object) -> list[str]:
+    """Return what functions that only raise NotImplementedError say: this value, or methods of this class."""
+    if isinstance(value, types.FunctionType):
+        return [value.unsupported] if hasattr(value, "unsupported") else []
+    if not isinstance(value, type):
+        return []
+    methods = [name for name, method in vars(value).items() if hasattr(method, "unsupported")]
+    return ["its methods " + ", ".join(f"`{name}`" for name in sorted(methods))] if methods else []
 
 
 @dataclass(frozen=True)
@@ -262,9 +295,9 @@ def names() -> list[Name]:
     for namespace in sorted(surface):
         for name in surface[namespace]:
             full = f"{namespace}.{name}"
-            present = _lookup(namespace, name) is not _MISSING
-            said = refused.get(full, [])
-            if not present:
+            value = _lookup(namespace, name)
+            said = refused.get(full, []) + _said_by(value)
+            if value is _MISSING:
                 rows.append(
                     Name(namespace, name, "not supported", _reason_of(full, reasons) or "not written yet")
                 )
@@ -432,7 +465,7 @@ def page(rows: list[Name]) -> str:
         "",
         "- *Supported*: msadapter has the name, and its code refuses no arguments that PyTorch accepts. Its results are checked",
         "  by the tests and by PyTorch's own operator samples.",
-        "- *Partial*: the code refuses some arguments, which the tables name.",
+        "- *Partial*: the code refuses some arguments, or every call, which the tables name.",
         "- *Not supported*: msadapter does not have the name. The tables say why.",
         "",
         *_summary(rows),

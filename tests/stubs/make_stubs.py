@@ -327,6 +327,8 @@ def public_names(module: types.ModuleType) -> dict[str, object]:
         ):
             continue
         value = getattr(module, name, None)
+        if isinstance(value, types.FunctionType) and _at(value) == "torch._errors":
+            continue  # the helper for errors serves the module, not its users
         # What a module with a list imports for its own use is not the user's.
         if listed is None:
             shown = _ours(value) or value is None

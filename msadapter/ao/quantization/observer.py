@@ -6,6 +6,7 @@ import functools
 import warnings
 
 from ... import ops
+from ..._errors import unsupported
 from ..._quantized import SCHEMES
 from ..._values.dtype import ALL, OTHERS
 from ..._values.limits import finfo
@@ -120,9 +121,7 @@ class _RangeObserver(ObserverBase):
         if qscheme not in self._schemes:
             raise NotImplementedError(f"{name}'s qscheme only supports {self._schemes}, but got {qscheme}")
         if dtype not in _RANGES:
-            raise NotImplementedError(
-                f"torch.ao.quantization.{name}(dtype={dtype}) is not supported (docs/coverage.md)"
-            )
+            raise unsupported(f"torch.ao.quantization.{name}(dtype={dtype})")
         super().__init__(dtype, is_dynamic, **kwargs)
         if reduce_range:
             warnings.warn(
@@ -288,9 +287,7 @@ class HistogramObserver(ObserverBase):
     """
 
     def __init__(self, *args, **kwargs):
-        raise NotImplementedError(
-            "torch.ao.quantization.HistogramObserver is not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch.ao.quantization.HistogramObserver")
 
 
 default_observer = MinMaxObserver.with_args(quant_min=0, quant_max=127)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 from ... import nn
+from ..._errors import unsupported
 from ..._values.dtype import ALL, OTHERS
 from ..nn.quantized.dynamic import Linear
 
@@ -30,11 +31,9 @@ def quantize_dynamic(model, qconfig_spec=None, dtype=OTHERS["qint8"], mapping=No
             f"Don't know how to quantize with default settings for {dtype}. Provide full qconfig please"
         )
     if dtype is not OTHERS["qint8"]:
-        raise NotImplementedError(f"{where}(dtype={dtype}) is not supported (docs/coverage.md)")
+        raise unsupported(f"{where}(dtype={dtype})")
     if mapping is not None or isinstance(qconfig_spec, dict):
-        raise NotImplementedError(
-            f"{where}: an own configuration or mapping is not supported (docs/coverage.md)"
-        )
+        raise unsupported(f"{where}", "an own configuration or mapping is not supported")
     chosen = set(_DEFAULT if qconfig_spec is None else qconfig_spec)
     made = model if inplace else copy.deepcopy(model)
     made.eval()
@@ -46,7 +45,7 @@ def _replaced(module, name: str, chosen: set, where: str):
         if type(module) is nn.Linear:
             return Linear.from_float(module)
         if type(module) in _DEFAULT or isinstance(module, (nn.EmbeddingBag, nn.Embedding)):
-            raise NotImplementedError(f"{where}: {type(module).__name__} is not supported (docs/coverage.md)")
+            raise unsupported(f"{where}", f"{type(module).__name__} is not supported")
     for child, below in list(module.named_children()):
         new = _replaced(below, f"{name}.{child}" if name else child, chosen, where)
         if new is not below:

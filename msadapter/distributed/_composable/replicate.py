@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..._errors import unsupported
 from ...nn import Module
 from ...nn.parallel import DistributedDataParallel
 from ...tensor import device
@@ -73,9 +74,7 @@ def _managed_options(kwargs: dict) -> dict:
     """Return the keyword arguments for DistributedDataParallel."""
     for name in _REFUSED:
         if kwargs.get(name) is not None:
-            raise NotImplementedError(
-                f"torch.distributed._composable.replicate: {name} is not supported (docs/coverage.md)"
-            )
+            raise unsupported("torch.distributed._composable.replicate", f"{name} is not supported")
     options = dict(kwargs)
     if "device_id" in options:
         place = options.pop("device_id")

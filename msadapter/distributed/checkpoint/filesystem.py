@@ -12,6 +12,7 @@ import uuid
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..._errors import unsupported
 from ..._serialization.files import errors_name
 from ..._serialization.pickler import SaveContext, make_pickler
 from ...autograd import no_grad
@@ -62,9 +63,7 @@ class _StorageWriterTransforms:
 
     def __init__(self, extensions=None):
         if extensions:
-            raise NotImplementedError(
-                "torch.distributed.checkpoint: stream extensions are not supported (docs/coverage.md)"
-            )
+            raise unsupported("torch.distributed.checkpoint", "stream extensions are not supported")
         self.extensions = ()
 
 
@@ -102,8 +101,8 @@ def _write_item(
 ) -> WriteResult:
     """Appends a tensor, in the format of torch.save, or bytes to a file, and returns its position."""
     if serialization_format is not SerializationFormat.TORCH_SAVE:
-        raise NotImplementedError(
-            f"torch.distributed.checkpoint.filesystem: {serialization_format} is not supported (docs/coverage.md)"
+        raise unsupported(
+            "torch.distributed.checkpoint.filesystem", f"{serialization_format} is not supported"
         )
     offset = stream.tell()
     if write_item.type == WriteItemType.BYTE_IO:
@@ -282,9 +281,7 @@ class FileSystemReader(_Folder, StorageReader):
         for item in items:
             place = self.storage_data[item.storage_index]
             if getattr(place, "transform_descriptors", None):
-                raise NotImplementedError(
-                    "torch.distributed.checkpoint: stream extensions are not supported (docs/coverage.md)"
-                )
+                raise unsupported("torch.distributed.checkpoint", "stream extensions are not supported")
             if item.type == LoadItemType.BYTE_IO:
                 stream.seek(place.offset)
                 planner.load_bytes(item, io.BytesIO(stream.read(place.length)))

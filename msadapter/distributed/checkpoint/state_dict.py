@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ... import ops
+from ..._errors import unsupported
 from ...autograd import no_grad
 from ...nn import Module
 from ...nn.parallel import DistributedDataParallel
@@ -107,9 +108,7 @@ def get_model_state_dict(model: Module, *, submodules=None, options: StateDictOp
     """The model's state dict, {name: DTensor, tensor or object}."""
     options = options or StateDictOptions()
     if submodules is not None:
-        raise NotImplementedError(
-            "torch.distributed.checkpoint.state_dict: submodules is not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch.distributed.checkpoint.state_dict", "submodules is not supported")
     frozen = {n for p, names in _names(model).items() if not p.requires_grad for n in names}
     state = {_fqn(name): value for name, value in _original(_unwrapped(model), "state_dict")().items()}
     if options.ignore_frozen_params:
@@ -241,9 +240,7 @@ def get_optimizer_state_dict(
     """The state {"state": {name: {...}}, "param_groups": [{"params": [names], ...}]} of one or several optimizers."""
     options = options or StateDictOptions()
     if submodules is not None:
-        raise NotImplementedError(
-            "torch.distributed.checkpoint.state_dict: submodules is not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch.distributed.checkpoint.state_dict", "submodules is not supported")
     made: dict = {"state": {}, "param_groups": []}
     for optimizer in _all(optimizers):
         one = _optimizer_state(model, optimizer, options)

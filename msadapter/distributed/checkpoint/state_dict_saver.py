@@ -5,6 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
 
+from ..._errors import unsupported
 from ._deprecated import storage_second
 from .default_planner import DefaultSavePlanner
 from .filesystem import FileSystemWriter
@@ -115,9 +116,7 @@ def async_save(
         ("use_collectives=False", not use_collectives),
     ):
         if refused:
-            raise NotImplementedError(
-                f"torch.distributed.checkpoint.async_save: {name} is not supported (docs/coverage.md)"
-            )
+            raise unsupported("torch.distributed.checkpoint.async_save", f"{name} is not supported")
     stager = async_stager or BlockingAsyncStager()
     staged = stager.stage(_plain(state_dict))
     behind = isinstance(staged, Future)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from ..._errors import unsupported
 from ...tensor import dtype
 
 
@@ -98,6 +99,4 @@ class FullyShardedDataParallel:
     """The older wrapper that shards a module's parameters. It is not supported."""
 
     def __init__(self, *args, **kwargs):
-        raise NotImplementedError(
-            "torch.distributed.fsdp.FullyShardedDataParallel is not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch.distributed.fsdp.FullyShardedDataParallel")

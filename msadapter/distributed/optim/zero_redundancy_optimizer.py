@@ -6,6 +6,7 @@ import copy
 from itertools import chain
 
 from ... import ops
+from ..._errors import unsupported
 from ...autograd import enable_grad, no_grad
 from ...optim import Optimizer
 from ...tensor import Tensor
@@ -46,8 +47,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         **defaults,
     ):
         if overlap_with_ddp:
-            raise NotImplementedError(
-                "torch.distributed.optim.ZeroRedundancyOptimizer: overlap_with_ddp is not supported (docs/coverage.md)"
+            raise unsupported(
+                "torch.distributed.optim.ZeroRedundancyOptimizer", "overlap_with_ddp is not supported"
             )
         params = self._checked(params)
         self.initialized = False

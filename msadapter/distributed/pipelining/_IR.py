@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ... import nn
+from ..._errors import unsupported
 from ...fx import Graph, GraphModule
 from ...fx._value_tracer import ValueTracer
 from ...fx.node import map_arg
@@ -186,9 +187,9 @@ def _check_state(stages) -> None:
     for number, nodes in enumerate(stages):
         for node in nodes:
             if node.op in ("get_attr", "call_module") and first.setdefault(node.target, number) != number:
-                raise NotImplementedError(
-                    f"torch.distributed.pipelining.pipeline: the stages {first[node.target]} and {number} both use "
-                    f"{node.target}, which is not supported (docs/coverage.md)"
+                raise unsupported(
+                    "torch.distributed.pipelining.pipeline",
+                    f"the stages {first[node.target]} and {number} both use {node.target}, which is not supported",
                 )
 
 

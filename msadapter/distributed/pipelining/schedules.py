@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ... import is_grad_enabled, ops
+from ..._errors import unsupported
 from .microbatch import merge_chunks, split_args_kwargs_into_chunks
 from .stage import _PipelineStageBase
 
@@ -217,9 +218,9 @@ class PipelineScheduleMulti(_PipelineSchedule):
         scale_grads: bool = True, backward_requires_autograd: bool = True, defer_pp_recv: bool = False,
     ):  # fmt: skip
         if not backward_requires_autograd:
-            raise NotImplementedError(
-                f"torch.distributed.pipelining.{type(self).__name__}: backward_requires_autograd=False is not "
-                "supported (docs/coverage.md)"
+            raise unsupported(
+                f"torch.distributed.pipelining.{type(self).__name__}",
+                "backward_requires_autograd=False is not supported",
             )
         super().__init__(
             stages,
@@ -298,9 +299,9 @@ class ScheduleInterleavedZeroBubble:
     """Not supported: raises NotImplementedError."""
 
     def __init__(self, *args, **kwargs):
-        raise NotImplementedError(
-            "torch.distributed.pipelining.ScheduleInterleavedZeroBubble: a backward pass in two parts "
-            "is not supported (docs/coverage.md)"
+        raise unsupported(
+            "torch.distributed.pipelining.ScheduleInterleavedZeroBubble",
+            "a backward pass in two parts is not supported",
         )
 
 
@@ -308,9 +309,9 @@ class ScheduleZBVZeroBubble:
     """Not supported: raises NotImplementedError."""
 
     def __init__(self, *args, **kwargs):
-        raise NotImplementedError(
-            "torch.distributed.pipelining.ScheduleZBVZeroBubble: a backward pass in two parts "
-            "is not supported (docs/coverage.md)"
+        raise unsupported(
+            "torch.distributed.pipelining.ScheduleZBVZeroBubble",
+            "a backward pass in two parts is not supported",
         )
 
 
@@ -318,9 +319,8 @@ class ScheduleDualPipeV:
     """Not supported: raises NotImplementedError."""
 
     def __init__(self, *args, **kwargs):
-        raise NotImplementedError(
-            "torch.distributed.pipelining.ScheduleDualPipeV: a backward pass in two parts "
-            "is not supported (docs/coverage.md)"
+        raise unsupported(
+            "torch.distributed.pipelining.ScheduleDualPipeV", "a backward pass in two parts is not supported"
         )
 
 
@@ -338,9 +338,9 @@ class _PipelineScheduleRuntime:
     """Not supported: raises NotImplementedError."""
 
     def __init__(self, *args, **kwargs):
-        raise NotImplementedError(
-            "torch.distributed.pipelining.schedules._PipelineScheduleRuntime: a schedule from a list of passes is not "
-            "supported (docs/coverage.md)"
+        raise unsupported(
+            "torch.distributed.pipelining.schedules._PipelineScheduleRuntime",
+            "a schedule from a list of passes is not supported",
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import autograd
+from ..._errors import unsupported
 from ..._values.device import device as Device  # noqa: N812
 from ...nn import Module
 from ...nn.parallel import DistributedDataParallel
@@ -33,9 +34,9 @@ class _PipelineStageBase:
         if stage_index >= num_stages or stage_index < 0:
             raise ValueError(f"Stage index {stage_index} is out of range of {num_stages}")
         if dw_builder is not None:
-            raise NotImplementedError(
-                "torch.distributed.pipelining: dw_builder is not supported, because no schedule splits the backward "
-                "pass (docs/coverage.md)"
+            raise unsupported(
+                "torch.distributed.pipelining",
+                "dw_builder is not supported, because no schedule splits the backward pass",
             )
         if not isinstance(submodule, Module):
             raise TypeError(f"a stage needs a module, got {type(submodule).__name__}")
@@ -143,9 +144,7 @@ class _PipelineStageBase:
     ) -> None:
         """Compute the gradients of a microbatch, from the loss or from what the next stage sends, and pass them back."""
         if not full_backward:
-            raise NotImplementedError(
-                "torch.distributed.pipelining: a backward pass in two parts is not supported (docs/coverage.md)"
-            )
+            raise unsupported("torch.distributed.pipelining", "a backward pass in two parts is not supported")
         outputs, inputs = self.fwd_cache.pop(bwd_chunk_id)
         if self.is_last:
             if loss is None:
@@ -213,8 +212,8 @@ class PipelineStage(_PipelineStageBase):
     ):  # fmt: skip
         super().__init__(submodule, stage_index, num_stages, device, group, dw_builder)
         if get_mesh is not None:
-            raise NotImplementedError(
-                "torch.distributed.pipelining: DTensors between stages (get_mesh) are not supported (docs/coverage.md)"
+            raise unsupported(
+                "torch.distributed.pipelining", "DTensors between stages (get_mesh) are not supported"
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from ... import ops
+from ..._errors import unsupported
 from ...autograd import no_grad
 from ...ops.nn_loss import _CODES
 from ._dtensor import DTensor, placed, wrap
@@ -42,9 +43,9 @@ def cross_entropy(bound) -> tuple:
     logits, target = bound["self"], bound["target"]
     mesh, (none, mean, _) = logits.device_mesh, reduction_codes()
     if mesh.ndim != 1 or bound["weight"] is not None or bound["label_smoothing"]:
-        raise NotImplementedError(
-            "torch.distributed.tensor.parallel.loss_parallel: weights, label smoothing and a mesh of several dims are not "
-            "supported (docs/coverage.md)"
+        raise unsupported(
+            "torch.distributed.tensor.parallel.loss_parallel",
+            "weights, label smoothing and a mesh of several dims are not supported",
         )
     if not logits.placements[0].is_shard(1):
         raise ValueError(

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ... import ops
+from ..._errors import unsupported
 from ..._host.native import load
 from ...autograd import is_grad_enabled, no_grad
 from ...func._binding import bind, declaration_of, decorator_of
@@ -135,8 +136,8 @@ def call(function, args, kwargs):
     """Calls an operator with arguments of which some are DTensors."""
     declaration, inplace = declaration_of(function)
     if declaration is None:
-        raise NotImplementedError(
-            f"torch.distributed.tensor: {getattr(function, '__name__', function)} is not supported (docs/coverage.md)"
+        raise unsupported(
+            "torch.distributed.tensor", f"{getattr(function, '__name__', function)} is not supported"
         )
     kwargs = dict(kwargs)
     out = kwargs.pop("out", None)
@@ -156,9 +157,9 @@ def run(declaration, inplace: bool, bound: dict):
         args, kwargs = _split(declaration, bound)
         made = declaration.body(*args, **kwargs)
         return next(iter(bound.values())).copy_(made) if inplace else made
-    raise NotImplementedError(
-        f"Operator {name} does not have a sharding strategy registered. torch.distributed.tensor: {name} is not supported "
-        "(docs/coverage.md)"
+    raise unsupported(
+        f"Operator {name} does not have a sharding strategy registered. torch.distributed.tensor",
+        f"{name} is not supported",
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 
 from ... import autograd, ops
+from ..._errors import unsupported, unsupported_function
 from ..._host.native import load
 from ...autograd import is_grad_enabled, no_grad
 from ...tensor import Tensor
@@ -22,16 +23,6 @@ from ._utils import compute_global_tensor_info
 from .placement_types import Replicate
 
 _C = load()
-
-
-def _refused(name: str):
-    def method(self, *args, **kwargs):
-        raise NotImplementedError(
-            f"torch.distributed.tensor.DTensor.{name} is not supported (docs/coverage.md)"
-        )
-
-    method.__name__ = name
-    return method
 
 
 def _of_local(name: str):
@@ -109,9 +100,9 @@ class DTensor(Tensor):
     ):
         """The same tensor with other placements, by collectives. Backward redistributes the gradient in reverse."""
         if forward_dtype is not None or backward_dtype is not None:
-            raise NotImplementedError(
-                "torch.distributed.tensor.DTensor.redistribute: forward_dtype and backward_dtype are not supported "
-                "(docs/coverage.md)"
+            raise unsupported(
+                "torch.distributed.tensor.DTensor.redistribute",
+                "forward_dtype and backward_dtype are not supported",
             )
         mesh = self.device_mesh if device_mesh is None else device_mesh
         if mesh != self.device_mesh:
@@ -373,7 +364,7 @@ class DTensor(Tensor):
 
 
 for _name in ("numpy", "set_", "resize_", "storage", "apply_", "map_", "__array__"):
-    setattr(DTensor, _name, _refused(_name))
+    setattr(DTensor, _name, unsupported_function(f"torch.distributed.tensor.DTensor.{_name}"))
 
 
 _nowhere = ops.empty(1, device="meta")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ... import ops
+from ..._errors import unsupported
 from ...autograd import Function, is_grad_enabled
 from .. import collectives
 from ..reduce_op import ReduceOp
@@ -174,9 +175,7 @@ def moved(local, mesh, shape, source, target):
         return move(local, mesh, shape, source, target)
     for placement in source:
         if isinstance(placement, Partial) and placement.reduce_op not in ("sum", "avg"):
-            raise NotImplementedError(
-                f"torch.distributed.tensor: the gradient of {placement!r} is not supported (docs/coverage.md)"
-            )
+            raise unsupported("torch.distributed.tensor", f"the gradient of {placement!r} is not supported")
     return _Moved.apply(local, mesh, tuple(shape), tuple(source), tuple(target))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 
 from ... import ops, random
+from ..._errors import unsupported
 from ...autograd import is_grad_enabled, no_grad
 from ...ops import declarations, indexing
 from ...tensor import Tensor
@@ -79,8 +80,8 @@ def _random_of_values(declaration, inplace, bound):
         and any(x.requires_grad for x in operands)
         and declaration.schema.name != "bernoulli"
     ):
-        raise NotImplementedError(
-            f"torch.distributed.tensor: the gradient of {declaration.schema.name} is not supported (docs/coverage.md)"
+        raise unsupported(
+            "torch.distributed.tensor", f"the gradient of {declaration.schema.name} is not supported"
         )
     _, x = _random_operand(declaration, bound)
     whole = [v.full_tensor().detach() if isinstance(v, DTensor) else v for v in operands]
@@ -362,8 +363,8 @@ def set_item(x, index, value) -> None:
     """``x[index] = value`` for a replicated x, or for an assignment to all elements."""
     whole = all(p.is_replicate() for p in x.placements)
     if not whole and index not in (Ellipsis, slice(None)):
-        raise NotImplementedError(
-            "torch.distributed.tensor.DTensor.__setitem__: parts of a sharded tensor are not supported (docs/coverage.md)"
+        raise unsupported(
+            "torch.distributed.tensor.DTensor.__setitem__", "parts of a sharded tensor are not supported"
         )
     if not whole:
         x.copy_(value) if isinstance(value, Tensor) else x.fill_(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from ... import autograd, nn
+from ..._errors import unsupported
 from ...tensor import Tensor
 from .._value_tracer import ValueTracer
 from ..graph_module import GraphModule
@@ -67,12 +68,12 @@ def make_fx(
     if tracing_mode not in ("real", "fake", "symbolic"):
         raise AssertionError(f"tracing_mode must be real/fake/symbolic, got {tracing_mode}")
     if tracing_mode != "real":
-        raise NotImplementedError(
-            f"torch.fx.experimental.proxy_tensor.make_fx: tracing_mode={tracing_mode!r} is not supported (docs/coverage.md)"
+        raise unsupported(
+            "torch.fx.experimental.proxy_tensor.make_fx", f"tracing_mode={tracing_mode!r} is not supported"
         )
     if decomposition_table:
-        raise NotImplementedError(
-            "torch.fx.experimental.proxy_tensor.make_fx: decomposition_table is not supported (docs/coverage.md)"
+        raise unsupported(
+            "torch.fx.experimental.proxy_tensor.make_fx", "decomposition_table is not supported"
         )
 
     @functools.wraps(f if not isinstance(f, nn.Module) else f.forward)

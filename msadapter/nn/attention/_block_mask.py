@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 
 from ... import ops
+from ..._errors import unsupported
 from ..._values.dtype import int32
 from ...utils._pytree import register_pytree_node
 from ..functional import pad
@@ -87,9 +88,7 @@ class BlockMask:
         }  # fmt: skip
         for name, order in orders.items():
             if order is not None:
-                raise NotImplementedError(
-                    f"torch.nn.attention.flex_attention.BlockMask: {name} is not supported (docs/coverage.md)"
-                )
+                raise unsupported("torch.nn.attention.flex_attention.BlockMask", f"{name} is not supported")
             setattr(self, name, None)
         self.seq_lengths, self.BLOCK_SIZE, self.mask_mod = seq_lengths, BLOCK_SIZE, mask_mod
         self.kv_num_blocks, self.kv_indices = kv_num_blocks, kv_indices

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypedDict
 
 from ... import ops
 from ..._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+from ..._errors import unsupported
 from ..._values.dtype import bool as _bool
 from ..._values.dtype import float32, float64
 from ...accelerator import current_accelerator
@@ -121,8 +122,8 @@ def create_block_mask(
     if _takes(mask_mod) != 4:
         raise AssertionError(f"create-block_mask requires a mask_mod function! Got {mask_mod}")
     if compute_dq_write_order:
-        raise NotImplementedError(
-            "torch.nn.attention.flex_attention.create_block_mask: compute_dq_write_order is not supported (docs/coverage.md)"
+        raise unsupported(
+            "torch.nn.attention.flex_attention.create_block_mask", "compute_dq_write_order is not supported"
         )
     q_block, kv_block = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
     mask = create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device)

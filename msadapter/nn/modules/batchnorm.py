@@ -1,6 +1,7 @@
 """Batch normalisation for 1, 2 and 3 spatial dimensions, with lazy and synchronised variants."""
 
 from ... import distributed, ops
+from ..._errors import unsupported
 from ..._values.dtype import int64
 from ...tensor._tensor import tensor
 from .. import functional as F
@@ -220,10 +221,7 @@ class SyncBatchNorm(_BatchNorm):
 
     def forward(self, input):
         if self.training and self._world_size() > 1:
-            raise NotImplementedError(
-                "torch.nn.SyncBatchNorm: statistics over several processes are not "
-                "supported (docs/coverage.md)"
-            )
+            raise unsupported("torch.nn.SyncBatchNorm", "statistics over several processes are not supported")
         return super().forward(input)
 
     def _world_size(self):

@@ -1,5 +1,6 @@
 """Flatten and Unflatten."""
 
+from ..._errors import unsupported
 from .module import Module
 
 __all__ = ["Flatten", "Unflatten"]
@@ -30,9 +31,7 @@ class Unflatten(Module):
     def __init__(self, dim, unflattened_size):
         super().__init__()
         if isinstance(dim, str):
-            raise NotImplementedError(
-                "torch.nn.Unflatten: named dimensions are not supported (docs/coverage.md)"
-            )
+            raise unsupported("torch.nn.Unflatten", "named dimensions are not supported")
         if not isinstance(dim, int):
             raise TypeError("invalid argument type for dim parameter")
         self._require_sizes(unflattened_size)

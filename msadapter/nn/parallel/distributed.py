@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 
+from ..._errors import unsupported
 from ...autograd import is_grad_enabled, no_grad
 from ...distributed import collectives
 from ...distributed.algorithms.ddp_comm_hooks import default_hooks
@@ -54,8 +55,8 @@ class DistributedDataParallel(Module, Joinable):
     ):
         super().__init__()
         if mixed_precision is not None and mixed_precision.keep_low_precision_grads:
-            raise NotImplementedError(
-                "torch.nn.parallel.DistributedDataParallel: keep_low_precision_grads is not supported (docs/coverage.md)"
+            raise unsupported(
+                "torch.nn.parallel.DistributedDataParallel", "keep_low_precision_grads is not supported"
             )
         self.mixed_precision = mixed_precision
         self.process_group = device_mesh.get_group() if device_mesh is not None else resolve(process_group)

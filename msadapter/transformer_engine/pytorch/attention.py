@@ -4,6 +4,7 @@ import contextlib
 
 from ... import arange, cat, nn, stack
 from ... import bool as bool_dtype
+from ..._errors import unsupported
 from ...distributed import get_rank, get_world_size
 from . import context_parallel
 
@@ -31,9 +32,8 @@ def apply_rotary_pos_emb(
 ):
     """Applies the rotary embedding with angles `freqs` (s, 1, 1, d) to the first d channels of t (sbhd or bshd)."""
     if tensor_format not in ("sbhd", "bshd"):
-        raise NotImplementedError(
-            f"transformer_engine.pytorch.apply_rotary_pos_emb: {tensor_format} is not supported "
-            "(docs/coverage.md)"
+        raise unsupported(
+            "transformer_engine.pytorch.apply_rotary_pos_emb", f"{tensor_format} is not supported"
         )
     width, sequence = freqs.shape[-1], 0 if tensor_format == "sbhd" else 1
     freqs = freqs[: t.shape[sequence]]
@@ -88,9 +88,9 @@ class DotProductAttention(nn.Module):
     ) -> None:
         """Sets the group over which sequences are split, and the type of its communication."""
         if isinstance(cp_group, list):
-            raise NotImplementedError(
-                "transformer_engine.pytorch.DotProductAttention: context parallelism in two levels "
-                "(a2a+p2p) is not supported (docs/coverage.md)"
+            raise unsupported(
+                "transformer_engine.pytorch.DotProductAttention",
+                "context parallelism in two levels (a2a+p2p) is not supported",
             )
         self.cp_group, self.cp_comm_type = cp_group, cp_comm_type
         self.cp_size = 1 if cp_group is None else get_world_size(cp_group)
@@ -120,9 +120,9 @@ class DotProductAttention(nn.Module):
         window = _limits(window_size or self.window_size)
         if layout == "thd":
             if self.cp_size > 1:
-                raise NotImplementedError(
-                    "transformer_engine.pytorch.DotProductAttention: thd under context parallelism is "
-                    "not supported (docs/coverage.md)"
+                raise unsupported(
+                    "transformer_engine.pytorch.DotProductAttention",
+                    "thd under context parallelism is not supported",
                 )
             return self._packed(query, key, value, causal, window, cu_seqlens_q, cu_seqlens_kv)
         if layout not in ("sbhd", "bshd"):
@@ -133,9 +133,9 @@ class DotProductAttention(nn.Module):
         mask = attention_mask if "padding" in mask_type or mask_type == "arbitrary" else None
         if self.cp_size > 1:
             if mask is not None or bias is not None or window is not None:
-                raise NotImplementedError(
-                    "transformer_engine.pytorch.DotProductAttention: masks, biases and windows under "
-                    "context parallelism are not supported (docs/coverage.md)"
+                raise unsupported(
+                    "transformer_engine.pytorch.DotProductAttention",
+                    "masks, biases and windows under context parallelism are not supported",
                 )
             out = self._over_ranks(*heads, causal)
         else:

@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 
 from ... import cuda
+from ..._errors import unsupported
 from ...utils import checkpoint as recompute
 from .fp8 import FP8GlobalStateManager
 
@@ -97,9 +98,8 @@ def checkpoint(
 ):
     """Calls function(*args, **kwargs) and recomputes its activations in backward with the same random states."""
     if distribute_saved_activations:
-        raise NotImplementedError(
-            "transformer_engine.pytorch.checkpoint: distribute_saved_activations is not supported "
-            "(docs/coverage.md)"
+        raise unsupported(
+            "transformer_engine.pytorch.checkpoint", "distribute_saved_activations is not supported"
         )
     tracker = None if get_rng_state_tracker is None else get_rng_state_tracker()
     first: list = []

@@ -2,10 +2,12 @@
 
 from contextlib import contextmanager
 
+from ..._errors import unsupported
 
-def unsupported() -> NotImplementedError:
+
+def no_eight_bits() -> NotImplementedError:
     """The error for all functions that need 8-bit floats."""
-    return NotImplementedError("transformer_engine: eight-bit floats are not supported (docs/coverage.md)")
+    return unsupported("transformer_engine", "eight-bit floats are not supported")
 
 
 def check_fp8_support() -> tuple:
@@ -17,7 +19,7 @@ def check_fp8_support() -> tuple:
 def fp8_autocast(enabled=True, calibrating=False, fp8_recipe=None, fp8_group=None, _graph=False):
     """A block that computes in 8 bits. Only `enabled=False` is supported."""
     if enabled or calibrating:
-        raise unsupported()
+        raise no_eight_bits()
     yield
 
 
@@ -25,7 +27,7 @@ def fp8_autocast(enabled=True, calibrating=False, fp8_recipe=None, fp8_group=Non
 def fp8_model_init(enabled=True, *args, **kwargs):
     """A block that creates parameters in 8 bits. Only `enabled=False` is supported."""
     if enabled:
-        raise unsupported()
+        raise no_eight_bits()
     yield
 
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 
 from ... import Tensor, cuda, empty, get_default_dtype, nn, no_grad
+from ..._errors import unsupported
 from ...distributed import get_world_size
 from .module import parallel
 from .module.base import weight_of
@@ -94,8 +95,8 @@ class BasicLinear(FusibleOperation):
         if tensor_parallel_mode not in (None, "column", "row"):
             raise ValueError(f"tensor_parallel_mode is {tensor_parallel_mode!r}, not None, 'column' or 'row'")
         if userbuffers_options is not None:
-            raise NotImplementedError(
-                "transformer_engine.pytorch.ops.BasicLinear: userbuffers_options is not supported (docs/coverage.md)"
+            raise unsupported(
+                "transformer_engine.pytorch.ops.BasicLinear", "userbuffers_options is not supported"
             )
         size = 1 if tensor_parallel_mode is None else get_world_size(tensor_parallel_group)
         self.tensor_parallel_mode = tensor_parallel_mode if size > 1 else None
@@ -192,9 +193,9 @@ class _Activation(FusibleOperation):
     def __init__(self, *, cache_quantized_input=False):
         super().__init__()
         if cache_quantized_input:
-            raise NotImplementedError(
-                f"transformer_engine.pytorch.ops.{type(self).__name__}: cache_quantized_input is not supported "
-                "(docs/coverage.md)"
+            raise unsupported(
+                f"transformer_engine.pytorch.ops.{type(self).__name__}",
+                "cache_quantized_input is not supported",
             )
 
     def forward(self, x: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """Optimizers that count steps in the parameter group and run one fused call per step."""
 
 from ... import no_grad, optim, tensor, zeros_like
+from ..._errors import unsupported
 from ...ops import _fused_adam_, _fused_adamw_
 
 
@@ -24,9 +25,9 @@ class FusedAdam(optim.Optimizer):
         **others,
     ):
         if amsgrad or not bias_correction or master_weights or others:
-            raise NotImplementedError(
-                "transformer_engine.pytorch.optimizers.FusedAdam: amsgrad, master_weights, "
-                f"bias_correction=False or {sorted(others)} is not supported (docs/coverage.md)"
+            raise unsupported(
+                "transformer_engine.pytorch.optimizers.FusedAdam",
+                f"amsgrad, master_weights, bias_correction=False or {sorted(others)} is not supported",
             )
         super().__init__(
             params,
@@ -81,9 +82,8 @@ class FusedSGD(optim.SGD):
         others = {name: value for name, value in others.items() if value}
         others.pop("materialize_master_grads", None)
         if others:
-            raise NotImplementedError(
-                f"transformer_engine.pytorch.optimizers.FusedSGD: {sorted(others)} is not "
-                "supported (docs/coverage.md)"
+            raise unsupported(
+                "transformer_engine.pytorch.optimizers.FusedSGD", f"{sorted(others)} is not supported"
             )
         super().__init__(
             params,

@@ -15,6 +15,8 @@ from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
+from ..._errors import unsupported
+
 
 class FileWriter:
     """Writes protocol buffers to one event file in log_dir."""
@@ -163,14 +165,10 @@ class SummaryWriter:
         run_name=None,
         global_step=None,
     ) -> None:
-        raise NotImplementedError(
-            "torch.utils.tensorboard.SummaryWriter.add_hparams: this is not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch.utils.tensorboard.SummaryWriter.add_hparams", "this is not supported")
 
     def add_custom_scalars(self, layout: dict) -> None:
-        raise NotImplementedError(
-            "torch.utils.tensorboard.SummaryWriter.add_custom_scalars: this is not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch.utils.tensorboard.SummaryWriter.add_custom_scalars", "this is not supported")
 
     def add_image(
         self, tag: str, img_tensor, global_step=None, walltime: float | None = None, dataformats: str = "CHW"

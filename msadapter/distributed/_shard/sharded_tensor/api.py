@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ...._errors import unsupported
 from ...setup import get_rank
 from ..metadata import ShardMetadata
 
@@ -24,9 +25,9 @@ class ShardedTensorBase:
     """The class of all sharded tensors, by which programs recognize them. It is not made itself."""
 
     def __init__(self, sharding_spec, *size, **options):
-        raise NotImplementedError(
-            "torch.distributed._shard.sharded_tensor.ShardedTensorBase: sharding specifications are not supported "
-            "(docs/coverage.md)"
+        raise unsupported(
+            "torch.distributed._shard.sharded_tensor.ShardedTensorBase",
+            "sharding specifications are not supported",
         )
 
     def local_shards(self) -> list:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .... import accelerator
+from ...._errors import unsupported
 from ....tensor import device
 from ...device_mesh import DeviceMesh, init_device_mesh
 from ...setup import get_world_size, init_process_group, is_initialized
@@ -91,9 +92,7 @@ def managed_parameters(modules, ignored) -> list:
 def checked(parameter) -> None:
     """Raises an error for a parameter that cannot be sharded."""
     if isinstance(parameter, DTensor) and parameter.device_mesh.ndim != 1:
-        raise NotImplementedError(
-            "fully_shard of a DTensor on a mesh of several dims is not supported (docs/coverage.md)"
-        )
+        raise unsupported("fully_shard of a DTensor on a mesh of several dims")
     if not parameter.is_contiguous():
         raise NotImplementedError(
             f"FSDP does not support non-contiguous parameters yet: {parameter.shape=} {parameter.stride()=}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from ...._errors import unsupported
 from ....nn import Module, ModuleDict, ModuleList
 from ..._composable_state import _get_module_state, _insert_module_state
 from ._fsdp_api import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
@@ -54,8 +55,9 @@ def fully_shard(
                 "Each distinct composable distributed API can only be applied to a module once: fully_shard"
             )
     if reshard_after_forward is not None and not isinstance(reshard_after_forward, bool):
-        raise NotImplementedError(
-            "torch.distributed.fsdp.fully_shard: reshard_after_forward as a number of processes is not supported (docs/coverage.md)"
+        raise unsupported(
+            "torch.distributed.fsdp.fully_shard",
+            "reshard_after_forward as a number of processes is not supported",
         )
     info = mesh_info(mesh)
     below = managed_modules(modules, _is_managed)
@@ -186,9 +188,7 @@ class FSDPModule:
     def set_unshard_in_backward(self, unshard_in_backward: bool) -> None:
         """Sets whether backward gathers the parameters. Only True is supported."""
         if not unshard_in_backward:
-            raise NotImplementedError(
-                "torch.distributed.fsdp.FSDPModule.set_unshard_in_backward(False) is not supported (docs/coverage.md)"
-            )
+            raise unsupported("torch.distributed.fsdp.FSDPModule.set_unshard_in_backward(False)")
 
     def _set_unshard_async_op(self, async_op: bool) -> None:
         """Accepted for compatibility; unsharding is always complete when it returns."""

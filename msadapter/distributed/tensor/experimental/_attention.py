@@ -5,11 +5,13 @@ Programs import them before they know whether they will need them. Each raises N
 
 from __future__ import annotations
 
+from ...._errors import unsupported
+
 
 def _refuse(name: str):
-    raise NotImplementedError(
-        f"torch.distributed.tensor.experimental._attention.{name}: attention over a sharded sequence is not supported "
-        "(docs/coverage.md)"
+    raise unsupported(
+        f"torch.distributed.tensor.experimental._attention.{name}",
+        "attention over a sharded sequence is not supported",
     )
 
 

@@ -3,13 +3,14 @@
 import io
 
 from .... import Tensor, autograd, cuda, empty, nn, no_grad, serialization, uint8
+from ...._errors import unsupported
 from ....distributed import get_world_size
-from ..fp8 import unsupported
+from ..fp8 import no_eight_bits
 
 
 def initialize_ub(*args, **kwargs):
     """Buffers to overlap communication with products. Not supported: raises NotImplementedError."""
-    raise NotImplementedError("transformer_engine: tp_comm_overlap is not supported (docs/coverage.md)")
+    raise unsupported("transformer_engine", "tp_comm_overlap is not supported")
 
 
 class Layer(nn.Module):
@@ -65,7 +66,7 @@ class TransformerEngineBaseModule(Layer):
             state.seek(0)
             state = serialization.load(state, weights_only=True)
         if state is not None and not (isinstance(state, Tensor) and state.numel() == 0):
-            raise unsupported()
+            raise no_eight_bits()
 
     def _parallel(self, parallel_mode, tp_group, tp_size, sequence_parallel) -> None:
         if parallel_mode not in (None, "column", "row"):

@@ -1,6 +1,7 @@
 """Several linear layers of equal shape, each of which uses its own rows of the input."""
 
 from .... import cat, nn
+from ...._errors import unsupported
 from .base import TransformerEngineBaseModule, default_init, weight_of
 from .linear import split_sizes
 
@@ -14,15 +15,14 @@ class GroupedLinear(TransformerEngineBaseModule):
             parallel_mode=None, device='cuda', ub_name=None, **overlaps):  # fmt: skip
         super().__init__()
         if any(overlaps.values()):
-            raise NotImplementedError(
-                f"transformer_engine.pytorch.GroupedLinear: {sorted(overlaps)} is not supported "
-                "(docs/coverage.md)"
+            raise unsupported(
+                "transformer_engine.pytorch.GroupedLinear", f"{sorted(overlaps)} is not supported"
             )
         self._parallel(parallel_mode, tp_group, tp_size, sequence_parallel)
         if self.tp_size > 1:
-            raise NotImplementedError(
-                "transformer_engine.pytorch.GroupedLinear: communication inside of the layer is not "
-                "supported (docs/coverage.md)"
+            raise unsupported(
+                "transformer_engine.pytorch.GroupedLinear",
+                "communication inside of the layer is not supported",
             )
         self.num_gemms, self.use_bias, self.return_bias = num_gemms, bias, return_bias
         self.in_features, self.out_features = split_sizes(

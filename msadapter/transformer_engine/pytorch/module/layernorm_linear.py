@@ -1,5 +1,6 @@
 """A norm followed by a linear layer, as one module."""
 
+from ...._errors import unsupported
 from .linear import Linear
 from .norm import _fill, normalized
 
@@ -20,9 +21,8 @@ class LayerNormLinear(Linear):
         **options,
     ):
         if return_layernorm_output:
-            raise NotImplementedError(
-                "transformer_engine.pytorch.LayerNormLinear: return_layernorm_output is not "
-                "supported (docs/coverage.md)"
+            raise unsupported(
+                "transformer_engine.pytorch.LayerNormLinear", "return_layernorm_output is not supported"
             )
         if normalization not in ("LayerNorm", "RMSNorm"):
             raise AssertionError("Unsupported normalization type!")

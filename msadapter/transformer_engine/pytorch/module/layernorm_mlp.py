@@ -1,5 +1,6 @@
 """A norm followed by two linear layers, as one module: a name for the programs that ask whether a layer is of this class."""
 
+from ...._errors import unsupported
 from .base import TransformerEngineBaseModule
 
 
@@ -7,6 +8,4 @@ class LayerNormMLP(TransformerEngineBaseModule):
     """Cannot be made: raises NotImplementedError."""
 
     def __init__(self, *arguments, **options):
-        raise NotImplementedError(
-            "transformer_engine.pytorch.LayerNormMLP is not supported (docs/coverage.md)"
-        )
+        raise unsupported("transformer_engine.pytorch.LayerNormMLP")

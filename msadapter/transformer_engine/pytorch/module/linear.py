@@ -1,6 +1,7 @@
 """A linear layer whose weight may be sharded by tensor parallelism."""
 
 from .... import nn
+from ...._errors import unsupported
 from . import parallel
 from .base import TransformerEngineBaseModule, default_init, weight_of
 
@@ -25,9 +26,8 @@ class Linear(TransformerEngineBaseModule):
             ub_name=None, rng_tracker_name=None, **overlaps):  # fmt: skip
         super().__init__()
         if parameters_split is not None or any(overlaps.values()):
-            raise NotImplementedError(
-                "transformer_engine.pytorch: parameters_split or overlapped communication is not "
-                "supported (docs/coverage.md)"
+            raise unsupported(
+                "transformer_engine.pytorch", "parameters_split or overlapped communication is not supported"
             )
         self._parallel(parallel_mode, tp_group, tp_size, sequence_parallel)
         self.in_features, self.out_features = split_sizes(

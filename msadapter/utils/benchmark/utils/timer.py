@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import msadapter
 
 from .... import accelerator
+from ...._errors import unsupported
 from .common import Measurement, TaskSpec, set_torch_threads
 
 __all__ = ["Language", "Timer", "timer"]
@@ -65,9 +66,7 @@ class Timer:
         if not isinstance(stmt, str):
             raise ValueError("Currently only a `str` stmt is supported.")
         if language in (Language.CPP, "cpp", "c++"):
-            raise NotImplementedError(
-                "torch.utils.benchmark.Timer: statements of C++ are not supported (docs/coverage.md)"
-            )
+            raise unsupported("torch.utils.benchmark.Timer", "statements of C++ are not supported")
         if language not in (Language.PYTHON, "py", "python"):
             raise ValueError(f"Invalid language `{language}`.")
         if global_setup:
@@ -157,6 +156,4 @@ class Timer:
 
     def collect_callgrind(self, *arguments: Any, **options: Any) -> NoReturn:
         """Counts of instructions by Valgrind are not supported."""
-        raise NotImplementedError(
-            "torch.utils.benchmark.Timer.collect_callgrind is not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch.utils.benchmark.Timer.collect_callgrind")

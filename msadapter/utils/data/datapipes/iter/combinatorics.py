@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....._errors import unsupported
 from ...dataset import IterableDataset
 
 __all__ = ["ShufflerIterDataPipe"]
@@ -14,6 +15,4 @@ class ShufflerIterDataPipe(IterableDataset):
     """
 
     def __init__(self, *args, **kwargs):
-        raise NotImplementedError(
-            "torch.utils.data.datapipes.iter.combinatorics.ShufflerIterDataPipe is not supported (docs/coverage.md)"
-        )
+        raise unsupported("torch.utils.data.datapipes.iter.combinatorics.ShufflerIterDataPipe")

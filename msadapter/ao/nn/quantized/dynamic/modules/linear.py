@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...... import nn, ops
+from ......_errors import unsupported
 from ......_quantized import KINDS, QuantizedTensor, _rounded, chosen, quantize_per_tensor
 from ......_values.dtype import ALL, OTHERS
 
@@ -57,9 +58,7 @@ class Linear(nn.Module):
 
     def __init__(self, in_features, out_features, bias_=True, dtype=_INT8):
         if dtype is not _INT8:
-            raise NotImplementedError(
-                f"torch.ao.nn.quantized.dynamic.Linear: weights of {dtype} are not supported (docs/coverage.md)"
-            )
+            raise unsupported("torch.ao.nn.quantized.dynamic.Linear", f"weights of {dtype} are not supported")
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
         self.scale, self.zero_point, self.version = 1.0, 0, 4
