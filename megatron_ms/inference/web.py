@@ -72,6 +72,10 @@ class _Handler(BaseHTTPRequestHandler):
         conversation = self.server.conversation
         if conversation is None:
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE)
+        elif self.path == "/messages":
+            said = json.dumps([[one.role, one.content] for one in conversation.messages]).encode("utf-8")
+            self._begin("application/json", len(said))
+            self.wfile.write(said)
         elif self.path == "/clear":
             with self.server.turn:
                 conversation.clear()

@@ -72,6 +72,13 @@ def test_questions_and_answers_in_a_browser(served):
     _ask(browser, "model")
     browser.wait("document.querySelectorAll('.model').length === 3 && send.textContent === 'Send'")
     assert len(server.conversation.messages) == 2
+    said = browser.run("[...document.querySelectorAll('#log div')].slice(-2).map(box => box.textContent)")
+    browser.open(server.url)  # the model still sees what was said, so the page shows it again
+    browser.wait("document.querySelectorAll('#log div').length === 2")
+    again = browser.run(
+        "[...document.querySelectorAll('#log div')].map(box => box.className + ' ' + box.textContent)"
+    )
+    assert again == [f"user {said[0]}", f"model {server.conversation.messages[1].content}"]
     browser.run("document.getElementById('clear').click()")
     browser.wait("document.querySelectorAll('#log div').length === 0")
     assert server.conversation.messages == []
