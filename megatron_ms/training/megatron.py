@@ -49,6 +49,7 @@ _WITHOUT_STATES = ("finetune", "no_load_optim", "no_load_rng")
 _WITH_STATES = ("use_checkpoint_opt_param_scheduler", "exit_on_missing_checkpoint")
 Entry = tuple[str, str, Any]  # our key, upstream's flag, value
 _MOCK = 4096
+_OF_A_RULE = "embed_layernorm"  # a flag that MindSpeed-LLM has in trees that this project has converted
 _FIXED = "convert"  # the key of flags that loading a checkpoint sets, whatever a file says
 _IF_KNOWN = "toolkit"  # the key of flags that are given where upstream has them
 # The value of upstream's flag --spec with which a model has a soft cap of scores.
@@ -277,6 +278,9 @@ def _words_of(settings: Settings, flags: Flags, entries: Iterable[Entry]) -> lis
         off = key == _FIXED and not value
         if flag not in flags and (off or not own and key not in settings.document.origins):
             continue  # a default of ours that this version of upstream does not know
+        if flag == _OF_A_RULE and flag not in flags:
+            message = "is switched off in these trees: make them with `bash auto_convert.sh llm`, a rule of which gives it back"
+            raise settings.document.error(key, message)
         try:
             words += flags[flag].line(value)
         except ValueProblem as problem:

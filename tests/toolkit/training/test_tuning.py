@@ -94,6 +94,17 @@ def test_wrong_input(line, capsys, words, message) -> None:
     assert message in capsys.readouterr().err
 
 
+def test_a_flag_that_a_rule_gives_back(line, capsys) -> None:
+    """Trees that were not converted lack it, and so do those of an earlier conversion."""
+    words = ["train", "toy.yaml", "--print-command", "dataset.path=out/text", "model.embed_layernorm=true"]
+    assert commands.main(words) == 2
+    said = capsys.readouterr().err
+    assert (
+        "model.embed_layernorm: is switched off in these trees: make them with `bash auto_convert.sh llm`"
+        in said
+    )
+
+
 def test_trees_that_are_missing(line, shared, capsys) -> None:
     assert commands.main(["train", "toy.yaml", f"run.trees=[{shared}/llm]"]) == 2
     assert "MindSpeed-LLM also needs a tree of MindSpeed and of Megatron-LM" in capsys.readouterr().err
