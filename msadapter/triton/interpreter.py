@@ -4,13 +4,19 @@ A pointer is a flat view of a tensor's storage and offsets into it. Blocks are t
 IndexError. A kernel can use what triton.language has here.
 """
 
+import builtins
 import inspect
 import itertools
 import threading
 
 from .. import Tensor, as_tensor, broadcast_tensors, full_like
 from .. import arange as _numbers
+from .. import cumsum as _cumsum
+from .. import full as _full
+from .. import maximum as _maximum
+from .. import minimum as _minimum
 from .. import where as where  # a function of kernels, too
+from .._values.dtype import ALL
 
 _OPTIONS = frozenset(("num_warps", "num_stages", "num_ctas", "maxnreg"))  # of a GPU's scheduler
 _running = threading.local()
@@ -47,7 +53,7 @@ def launch(function, grid, args, kwargs) -> None:
     given = {name: _pointer(value) for name, value in bound.arguments.items()}
     _running.sizes = (*sizes, 1, 1)[:3]
     try:
-        for place in itertools.product(*map(range, _running.sizes)):
+        for place in itertools.product(*map(builtins.range, _running.sizes)):
             _running.place = place
             function(**given)
     finally:
@@ -99,6 +105,30 @@ def store(pointer: Pointer, value, mask=None, **hints) -> None:
     pointer.elements[_within(pointer, offsets[mask])] = value[mask]
 
 
+def atomic_add(pointer: Pointer, value, mask=None, **hints) -> Tensor:
+    """Add values to the elements at the addresses, except where the mask is False, and return what was there before.
+
+    An address that occurs several times in a block is added to in the order of the block, so each occurrence returns what the
+    earlier ones have left. Where the mask is False, 0 is returned.
+    """
+    value = as_tensor(value).to(pointer.elements.dtype)
+    mask, offsets, value = broadcast_tensors(
+        as_tensor(True if mask is None else mask), as_tensor(pointer.offsets), value
+    )
+    chosen, added = _within(pointer, offsets[mask]).reshape(-1), value[mask].reshape(-1)
+    before = full_like(value, 0)
+    if len(chosen):
+        earlier = pointer.elements[chosen]
+        if len(chosen) > 1 and len(chosen.unique()) < len(chosen):
+            same = (chosen[:, None] == chosen[None, :]).tril(-1)
+            earlier = earlier + where(same, added[None, :], full_like(added, 0)[None, :]).sum(1).to(
+                added.dtype
+            )
+        before[mask] = earlier
+        pointer.elements.index_put_((chosen,), added, accumulate=True)
+    return before
+
+
 def _within(pointer: Pointer, offsets):
     numbers = as_tensor(offsets)
     outside = (numbers < 0) | (numbers >= len(pointer.elements))
@@ -115,3 +145,41 @@ def debug_barrier() -> None:
 def cdiv(x, y):
     """x / y, rounded up."""
     return -(-x // y)
+
+
+def minimum(x, y) -> Tensor:
+    """The smaller one of each pair."""
+    return _minimum(as_tensor(x), as_tensor(y))
+
+
+def maximum(x, y) -> Tensor:
+    """The larger one of each pair."""
+    return _maximum(as_tensor(x), as_tensor(y))
+
+
+def cumsum(input: Tensor, axis: int = 0, reverse: bool = False) -> Tensor:
+    """The sums of the elements up to each, along an axis, or with reverse from each to the end. The type stays."""
+    whole = input.flip(axis) if reverse else input
+    sums = _cumsum(whole, axis).to(input.dtype)
+    return sums.flip(axis) if reverse else sums
+
+
+def full(shape, value, dtype) -> Tensor:
+    """A block of one value."""
+    return _full(tuple(shape), value, dtype=dtype)
+
+
+def zeros(shape, dtype) -> Tensor:
+    """A block of zeros."""
+    return full(shape, 0, dtype)
+
+
+def range(arg1, arg2=None, step=1, **hints):
+    """The numbers of a loop, as Python's range. Blocks of one number count as numbers."""
+    start, end = (0, arg1) if arg2 is None else (arg1, arg2)
+    return builtins.range(int(start), int(end), int(step))
+
+
+def element_type(name: str):
+    """torch's type of elements for a name of triton.language."""
+    return ALL["bool" if name == "int1" else name]

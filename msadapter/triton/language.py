@@ -1,17 +1,34 @@
 """triton.language: names in the signatures of kernels, and the functions that interpreted kernels may call."""
 
+import os
+
 _INTERPRETED = frozenset(
-    ("arange", "cdiv", "debug_barrier", "load", "num_programs", "program_id", "store", "where")
+    (
+        "arange",
+        "atomic_add",
+        "cdiv",
+        "cumsum",
+        "debug_barrier",
+        "full",
+        "load",
+        "maximum",
+        "minimum",
+        "num_programs",
+    )
+    + ("program_id", "range", "store", "where", "zeros")
 )
 
 
 def __getattr__(name: str):
-    if name not in _INTERPRETED:
+    if name in _DTYPES and os.environ.get("TRITON_INTERPRET") != "1":
+        return _DTYPES[name]
+    if name not in _INTERPRETED and name not in _DTYPES:
         raise AttributeError(f"module 'triton.language' has no attribute {name!r} (docs/coverage.md)")
-    # It needs torch, which is not complete when MindSpore imports this module.
+    # Both need torch, which is not complete when MindSpore imports this module. Blocks of an interpreted kernel are tensors, which
+    # are converted to torch's types.
     from . import interpreter
 
-    return getattr(interpreter, name)
+    return interpreter.element_type(name) if name in _DTYPES else getattr(interpreter, name)
 
 
 class constexpr:
@@ -39,6 +56,16 @@ class pointer_type(dtype):
         self.element_ty = element_ty
 
 
-int1, int8, int16, int32, int64 = (dtype(f"int{bits}") for bits in (1, 8, 16, 32, 64))
-uint8, uint16, uint32, uint64 = (dtype(f"uint{bits}") for bits in (8, 16, 32, 64))
-float16, bfloat16, float32, float64 = (dtype(name) for name in ("fp16", "bf16", "fp32", "fp64"))
+_DTYPES = {
+    **{f"int{bits}": dtype(f"int{bits}") for bits in (1, 8, 16, 32, 64)},
+    **{f"uint{bits}": dtype(f"uint{bits}") for bits in (8, 16, 32, 64)},
+    **{
+        name: dtype(short)
+        for name, short in {
+            "float16": "fp16",
+            "bfloat16": "bf16",
+            "float32": "fp32",
+            "float64": "fp64",
+        }.items()
+    },
+}

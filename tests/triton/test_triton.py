@@ -96,3 +96,48 @@ def test_kernels_are_interpreted_if_it_is_asked_for():
     assert outside == "triton: element 24 of a storage of 24 is accessed"
     assert alone.startswith("triton: launching the kernel scaled is not supported (docs/coverage.md)")
     assert absent == "module 'triton.language' has no attribute 'dot' (docs/coverage.md)"
+
+
+COUNTED = """
+import msadapter; msadapter.install()
+import torch, triton, triton.language as tl
+
+@triton.jit
+def count(numbers, counters, before, total, limit, BLOCK: tl.constexpr):
+    first = tl.minimum(tl.program_id(0) * BLOCK, limit)
+    for begin in tl.range(first, tl.minimum(first + BLOCK, limit), BLOCK):
+        places = begin + tl.arange(0, BLOCK)
+        mask = places < limit
+        number = tl.load(numbers + places, mask=mask, other=0)
+        tl.store(before + places, tl.atomic_add(counters + number, 1, mask=mask), mask=mask)
+        tl.atomic_add(total, tl.maximum(begin, 1).to(tl.float32))
+
+@triton.jit
+def sums(values, target, BLOCK: tl.constexpr):
+    places = tl.arange(0, BLOCK)
+    block = tl.load(values + places) + tl.zeros([BLOCK], dtype=tl.int32) + tl.full([BLOCK], 1, tl.int32)
+    tl.store(target + places, tl.cumsum(block, axis=0))
+    tl.store(target + BLOCK + places, tl.cumsum(block, reverse=True))
+
+numbers = torch.tensor([1, 1, 0, 1, 2, 1, 9, 9])
+counters, before, total = torch.zeros(3, dtype=torch.int32), torch.full((8,), -1), torch.zeros(())
+count[(3,)](numbers, counters, before, total, 6, BLOCK=4)
+print(counters.tolist(), before.tolist(), total.item())
+target = torch.zeros(8, dtype=torch.int32)
+sums[(1,)](torch.arange(4, dtype=torch.int32), target, BLOCK=4)
+print(target.tolist())
+print(tl.int1, tl.bfloat16)
+"""
+
+
+def test_kernels_count_and_sum():
+    """Equal addresses in a block are added to one after the other. Megatron's kernels for experts claim places in this way."""
+    done = _run(COUNTED, MSADAPTER_TRITON="1", TRITON_INTERPRET="1")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "[1, 4, 1] [0, 1, 0, 2, 0, 3, -1, -1] 5.0",
+        "[1, 3, 6, 10, 10, 9, 7, 4]",
+        "torch.bool torch.bfloat16",
+    ]
+    names = "import msadapter; msadapter.install(); import triton.language as tl; print(tl.int1, tl.bfloat16)"
+    assert _run(names, MSADAPTER_TRITON="1").stdout.split() == ["int1", "bf16"]
