@@ -55,3 +55,18 @@ def test_reasons_name_no_folder_of_the_machine() -> None:
         report.short("in 'msc://default/tmp/one/two/three.yaml'")
         == "in 'msc://default/tmp/one/two/three.yaml'"
     )
+
+
+def test_groups_that_an_earlier_test_has_destroyed() -> None:
+    lost = "AssertionError: expert model parallel group is not initialized (megatron/core/parallel_state.py:2240)"
+    few = "RuntimeError: world_size (1) is not divisible by 2 (megatron/core/parallel_state.py:823)"
+    for others, row in (
+        (
+            {"b": ["failed", few]},
+            "| 1 | 0 | 2 | 0 | 1 follows a test that needs more ranks, 1 needs more ranks |",
+        ),
+        ({"b": ["passed", ""]}, "| 1 | 1 | 1 | 0 | 1 open |"),
+    ):
+        results = {"a/test_one.py": {"1": {"a": ["failed", lost], **others}}}
+        page = report.markdown(results, "0.19.0", Path("docs/some.md"), ["a/test_one.py"], "")
+        assert row in page, page
