@@ -25,8 +25,8 @@ EXCUSES = {
 }
 
 
-# A test that needs more ranks destroys the groups before it fails, and later tests of its class do not make them again. Without these
-# tests, those of test_dynamic_context.py pass on one rank.
+# A test that needs more ranks destroys the groups before it fails, and later tests of its class do not make them again.
+# Without it they pass: those of test_dynamic_context.py on one rank.
 AFTERWARDS = "follows a test that needs more ranks"
 
 
