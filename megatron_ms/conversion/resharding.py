@@ -137,6 +137,11 @@ def _check(job: _Job, form: str) -> None:
         raise job.document.error("run.trees", f"{job.trees.programs} reads and writes the format torch alone")
     if job.wanted.run.task == "lora":
         raise job.document.error("run.task", "matrices of LoRA stay in the layout of their training")
+    if megatron.uneven(job.wanted) or len(set(str(layout.get("num_layer_list") or "").split(","))) > 1:
+        message = (
+            "Megatron's distributed checkpoints number the layers of stages of different lengths wrongly"
+        )
+        raise job.document.error("convert.to", f"{message}: convert to huggingface and back")
     if job.wanted.flag("embed_layernorm"):
         message = "Megatron's distributed checkpoints leave out the norm of model.embed_layernorm: convert to huggingface and back"
         raise job.document.error("convert.to", message)

@@ -24,6 +24,7 @@ LAYOUT = (
     "expert_model_parallel_size",
     "expert_tensor_parallel_size",
     "num_layers_per_virtual_pipeline_stage",
+    "num_layer_list",
     "use_distributed_optimizer",
     "ckpt_fully_parallel_save",
     "no_save_optim",

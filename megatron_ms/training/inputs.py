@@ -114,7 +114,9 @@ def _check_checkpoint(settings: Settings, checkpoint: Path, rows: int) -> None:
     if not folder.is_dir():
         message = f"{checkpoint / LATEST} names {folder.name}, which is not there"
         raise settings.document.error("resume.load", message)
-    if not (folder / ".metadata").is_file():
+    if (folder / ".metadata").is_file():
+        megatron.refuse_uneven(settings)
+    else:
         _check_parts(settings, folder)
     try:
         tensors, divided = _tensors(folder, settings.parallel.expert > 1)

@@ -152,6 +152,21 @@ def check_trees(settings: Settings, trees: Trees) -> None:
         raise settings.document.error("run.trees", f"{message}: bash auto_convert.sh core --release {wanted}")
     _check_embedding_norm(settings)
     _check_soft_cap(settings)
+    if settings.save.format == "torch_dist" and settings.save.interval is not None and uneven(settings):
+        message = "torch_dist numbers the layers of stages of different lengths (num_layer_list) wrongly"
+        raise settings.document.error("save.format", f"{message}: write torch or safetensors")
+
+
+def uneven(settings: Settings) -> bool:
+    """Whether stages have different numbers of layers, which MindSpeed-LLM does not tell to distributed checkpoints."""
+    return len(set(str(settings.flag("num_layer_list") or "").split(","))) > 1
+
+
+def refuse_uneven(settings: Settings) -> None:
+    """Raises UserError if a distributed checkpoint is to be read in stages of different lengths, which would get other layers."""
+    if uneven(settings):
+        message = "leave it out: a distributed checkpoint is read in stages of the same length"
+        raise settings.document.error("parallel.num_layer_list", message)
 
 
 def _numbers(version: str) -> list[int]:
@@ -229,6 +244,8 @@ def loading_command(
     operator in the mode `eval` too. Its rows are one text each, so the positions of several texts in a row are not asked for.
     """
     check_trees(settings, trees)
+    if ("convert", "ckpt_format", "torch_dist") in entries:
+        refuse_uneven(settings)
     flags = upstream_flags.read(trees, "pretrain_gpt.py")
     own: list[Entry] = [
         *entries,

@@ -281,6 +281,44 @@ def test_a_norm_after_the_embeddings_is_not_lost(place, words, said) -> None:
             megatron.check_trees(settings, trees)
 
 
+def test_stages_of_different_lengths_have_no_distributed_checkpoint(place) -> None:
+    """MindSpeed-LLM numbers their layers as if stages were of the same length, and would end when it saves the first one."""
+    words = [*TOYS["Qwen2.5"].words(), "parallel.pipeline=2", "save.interval=1"]
+    for stages, form, said in (
+        ("'1,3'", "torch_dist", "save.format: torch_dist numbers the layers of stages of different lengths"),
+        ("'2,2'", "torch_dist", ""),
+        ("'1,3'", "torch", ""),
+    ):
+        more = [f"parallel.num_layer_list={stages}", f"save.format={form}"]
+        settings = checkpoints.settings_of(config.load("convert.yaml", [*words, *more]))
+        trees = upstream_trees.find(settings.run.trees)
+        if not said:
+            megatron.check_trees(settings, trees)
+            continue
+        with pytest.raises(UserError, match=said):
+            megatron.check_trees(settings, trees)
+    document = config.load("convert.yaml", [*words, "parallel.num_layer_list='1,3'"])
+    settings = checkpoints.settings_of(document)
+    entries = [("convert", "ckpt_format", "torch_dist")]
+    with pytest.raises(UserError, match="parallel.num_layer_list: leave it out: a distributed checkpoint is"):
+        megatron.loading_command(settings, trees, ["program.py"], place, entries)
+    (place / "checkpoint/iter_0000001").mkdir(parents=True)
+    (place / "checkpoint" / LATEST).write_text("1")
+    even = checkpoints.settings_of(config.load("convert.yaml", words))
+    for wanted, layout in ((settings, {}), (even, {"num_layer_list": "1,3"})):
+        job = SimpleNamespace(
+            document=document,
+            source=place / "checkpoint",
+            layout=layout,
+            wanted=wanted,
+            trees=SimpleNamespace(only_torch=lambda: False),
+        )
+        with pytest.raises(
+            UserError, match="convert.to: .* different lengths wrongly: convert to huggingface"
+        ):
+            resharding._check(job, "torch")
+
+
 def test_a_norm_after_the_embeddings_is_not_brought_into_another_layout(place) -> None:
     """The way goes through a distributed checkpoint."""
     (place / "checkpoint/iter_0000001").mkdir(parents=True)

@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy
 import pytest
 
-from megatron_ms import commands
+from megatron_ms import commands, config
 from megatron_ms.config.training import Model
 from megatron_ms.data import indexed
+from megatron_ms.errors import UserError
 from megatron_ms.inference.engine import provide_torch
 from megatron_ms.plan import geometry
 from megatron_ms.training import inputs
+from megatron_ms.training import settings as checks
 from megatron_ms.training.folder import LATEST
 from tests.toolkit import fake_upstream
 
@@ -216,6 +218,16 @@ def test_a_checkpoint_that_cannot_be_read(llm, capsys) -> None:
     file.unlink()
     assert commands.main(["train", "toy.yaml", "resume.load=start"]) == 2
     assert "start/iter_0000004/mp_rank_00 has no model_optim_rng.pt: copy it again" in capsys.readouterr().err
+
+
+def test_a_distributed_checkpoint_is_not_read_in_stages_of_different_lengths(llm) -> None:
+    """MindSpeed-LLM would give a stage the layers of others."""
+    save(llm / "start", [weights(layers=4)])
+    (llm / "start/iter_0000004/.metadata").touch()
+    words = ["model.num_layers=4", "parallel.pipeline=2", "run.processes=2", "parallel.num_layer_list='3,1'"]
+    settings = checks.read(config.load("toy.yaml", words))
+    with pytest.raises(UserError, match="parallel.num_layer_list: leave it out: a distributed checkpoint is"):
+        inputs._check_checkpoint(settings, Path("start"), 256)
 
 
 def test_a_folder_without_a_checkpoint_is_not_taken_for_none(llm, capsys) -> None:
