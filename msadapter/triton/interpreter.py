@@ -15,6 +15,7 @@ from .. import cumsum as _cumsum
 from .. import full as _full
 from .. import maximum as _maximum
 from .. import minimum as _minimum
+from .. import sum as _sum
 from .. import where as where  # a function of kernels, too
 from .._values.dtype import ALL
 
@@ -68,14 +69,19 @@ def _pointer(value):
     return Pointer(value.as_strided((count,), (1,), 0), value.storage_offset())
 
 
-def program_id(axis: int) -> int:
+def _number(value: int) -> Tensor:
+    """A number of a kernel: a block without dimensions of 32 bits, which can be converted as others."""
+    return as_tensor(value, dtype=ALL["int32"])
+
+
+def program_id(axis: int) -> Tensor:
     """The place of this program along an axis of the grid."""
-    return _running.place[axis]
+    return _number(_running.place[axis])
 
 
-def num_programs(axis: int) -> int:
+def num_programs(axis: int) -> Tensor:
     """The size of the grid along an axis."""
-    return _running.sizes[axis]
+    return _number(_running.sizes[axis])
 
 
 def arange(start: int, end: int) -> Tensor:
@@ -164,6 +170,15 @@ def cumsum(input: Tensor, axis: int = 0, reverse: bool = False) -> Tensor:
     return sums.flip(axis) if reverse else sums
 
 
+def sum(input: Tensor, axis: int | None = None, keep_dims: bool = False) -> Tensor:
+    """The sum of a block, along an axis or of all elements. Integers of less than 32 bits are added in 32 bits."""
+    kind = input.dtype
+    small = not kind.is_floating_point and kind.itemsize < 4
+    wide = ALL["int32" if kind.is_signed or kind is ALL["bool"] else "uint32"] if small else kind
+    axes = tuple(builtins.range(input.ndim)) if axis is None else (axis,)
+    return _sum(input, axes, keepdim=keep_dims).to(wide)
+
+
 def full(shape, value, dtype) -> Tensor:
     """A block of one value."""
     return _full(tuple(shape), value, dtype=dtype)
@@ -177,7 +192,7 @@ def zeros(shape, dtype) -> Tensor:
 def range(arg1, arg2=None, step=1, **hints):
     """The numbers of a loop, as Python's range. Blocks of one number count as numbers."""
     start, end = (0, arg1) if arg2 is None else (arg1, arg2)
-    return builtins.range(int(start), int(end), int(step))
+    return map(_number, builtins.range(int(start), int(end), int(step)))
 
 
 def element_type(name: str):

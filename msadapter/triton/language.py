@@ -15,7 +15,7 @@ _INTERPRETED = frozenset(
         "minimum",
         "num_programs",
     )
-    + ("program_id", "range", "store", "where", "zeros")
+    + ("program_id", "range", "store", "sum", "where", "zeros")
 )
 
 

@@ -110,7 +110,7 @@ def count(numbers, counters, before, total, limit, BLOCK: tl.constexpr):
         mask = places < limit
         number = tl.load(numbers + places, mask=mask, other=0)
         tl.store(before + places, tl.atomic_add(counters + number, 1, mask=mask), mask=mask)
-        tl.atomic_add(total, tl.maximum(begin, 1).to(tl.float32))
+        tl.atomic_add(total, tl.maximum(begin.to(tl.int64), 1).to(tl.float32))
 
 @triton.jit
 def sums(values, target, BLOCK: tl.constexpr):
@@ -118,13 +118,14 @@ def sums(values, target, BLOCK: tl.constexpr):
     block = tl.load(values + places) + tl.zeros([BLOCK], dtype=tl.int32) + tl.full([BLOCK], 1, tl.int32)
     tl.store(target + places, tl.cumsum(block, axis=0))
     tl.store(target + BLOCK + places, tl.cumsum(block, reverse=True))
+    tl.store(target + 2 * BLOCK + tl.program_id(0).to(tl.int64), tl.sum(block) + tl.sum(block > 2) * tl.num_programs(0))
 
 numbers = torch.tensor([1, 1, 0, 1, 2, 1, 9, 9])
 counters, before, total = torch.zeros(3, dtype=torch.int32), torch.full((8,), -1), torch.zeros(())
 count[(3,)](numbers, counters, before, total, 6, BLOCK=4)
 print(counters.tolist(), before.tolist(), total.item())
-target = torch.zeros(8, dtype=torch.int32)
-sums[(1,)](torch.arange(4, dtype=torch.int32), target, BLOCK=4)
+target = torch.zeros(10, dtype=torch.int32)
+sums[(2,)](torch.arange(4, dtype=torch.int32), target, BLOCK=4)
 print(target.tolist())
 print(tl.int1, tl.bfloat16)
 """
@@ -136,7 +137,7 @@ def test_kernels_count_and_sum():
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "[1, 4, 1] [0, 1, 0, 2, 0, 3, -1, -1] 5.0",
-        "[1, 3, 6, 10, 10, 9, 7, 4]",
+        "[1, 3, 6, 10, 10, 9, 7, 4, 14, 14]",
         "torch.bool torch.bfloat16",
     ]
     names = "import msadapter; msadapter.install(); import triton.language as tl; print(tl.int1, tl.bfloat16)"
