@@ -41,8 +41,9 @@ class Activations:
         return self.tokens * (self._norms() + self._attention() + self._mlp(number))
 
     def _norms(self) -> float:
-        """Inputs and outputs of two norms, and the masks of two dropouts, for a token."""
-        each = 4 * self.size + (2 * _MASK if self.hidden_dropout else 0)
+        """Inputs and outputs of two norms, or of four with post-norms, and the masks of two dropouts, for a token."""
+        norms = 4 if self.form.flags.get("post_norm") else 2
+        each = 2 * norms * self.size + (2 * _MASK if self.hidden_dropout else 0)
         return self.form.hidden * each / (self.tensor if self.sequence else 1)
 
     def _attention(self) -> float:

@@ -60,6 +60,14 @@ def test_a_soft_cap_keeps_its_scores(read) -> None:
     assert capped.activations - plain.activations == 4 * form.layers * 2 * form.heads * 64 * 64
 
 
+def test_norms_behind_attention_and_mlp(read) -> None:
+    """Each of the two keeps its input and its output."""
+    sizes = ["train.micro_batch=2", "dataset.sequence_length=64"]
+    (plain,), (more,) = estimate.stages(read(*sizes)), estimate.stages(read(*sizes, "model.post_norm=true"))
+    form = estimate.shape(read(*sizes))
+    assert more.activations - plain.activations == 4 * form.layers * 2 * 64 * 4 * form.hidden
+
+
 def test_experts_are_divided(read) -> None:
     one = estimate.stages(read("run.processes=2", "model.num_experts=4"))[0].parameters
     two = estimate.stages(read("run.processes=2", "model.num_experts=4", "parallel.expert=2"))[0].parameters
