@@ -43,11 +43,18 @@ def inside() -> bool:
     return getattr(_running, "place", None) is not None
 
 
-def launch(function, grid, args, kwargs) -> None:
-    """Run `function` for every place of a grid: one to three numbers, or a function of the arguments that returns them."""
+def launch(function, grid, args, kwargs, chosen=()) -> None:
+    """Run `function` for every place of a grid: one to three numbers, or a function of the arguments that returns them.
+
+    chosen: functions from the arguments to further ones, of which the last is asked first. They do not replace what is given.
+    """
     signature = inspect.signature(function)
     kept = {n: v for n, v in kwargs.items() if n in signature.parameters or n not in _OPTIONS}
-    bound = signature.bind(*args, **kept)
+    given = dict(signature.bind_partial(*args, **kept).arguments)
+    for choose in reversed(chosen):
+        further = choose(given)
+        given |= {name: further[name] for name in further.keys() - given.keys() - _OPTIONS}
+    bound = signature.bind(**given)
     bound.apply_defaults()
     sizes = grid(dict(bound.arguments)) if callable(grid) else grid
     sizes = (sizes,) if isinstance(sizes, int) else tuple(int(size) for size in sizes)

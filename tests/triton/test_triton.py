@@ -142,3 +142,31 @@ def test_kernels_count_and_sum():
     ]
     names = "import msadapter; msadapter.install(); import triton.language as tl; print(tl.int1, tl.bfloat16)"
     assert _run(names, MSADAPTER_TRITON="1").stdout.split() == ["int1", "bf16"]
+
+
+CHOSEN = """
+import msadapter; msadapter.install()
+import torch, triton, triton.language as tl
+
+@triton.autotune(configs=[triton.Config({"BLOCK": 4}, num_warps=2), triton.Config({"BLOCK": 2})], key=["count"])
+@triton.heuristics({"EVEN": lambda given: given["count"] % given["BLOCK"] == 0})
+@triton.jit
+def fill(target, count, BLOCK: tl.constexpr, EVEN: tl.constexpr, more=1):
+    places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(target + places, BLOCK * 10 + EVEN + more, mask=places < count)
+
+grid = lambda given: (triton.cdiv(given["count"], given["BLOCK"]),)
+for count in (8, 6):
+    target = torch.zeros(8, dtype=torch.int32)
+    fill[grid](target, count)
+    print(target.tolist())
+fill[grid](target, 6, BLOCK=2)
+print(target.tolist())
+"""
+
+
+def test_parameters_that_a_kernel_chooses():
+    """The first choice is taken, and what is computed from arguments sees it. A parameter that is given stays."""
+    done = _run(CHOSEN, MSADAPTER_TRITON="1", TRITON_INTERPRET="1")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [str([42] * 8), str([41] * 6 + [0, 0]), str([22] * 6 + [0, 0])]

@@ -10,6 +10,8 @@ class JITFunction:
     def __init__(self, fn):
         functools.update_wrapper(self, fn)
         self.fn = fn
+        # Functions from the arguments of a launch to further arguments, by name, in the order of their decorators from below.
+        self.chosen: list = []
 
     def __getitem__(self, grid):
         return functools.partial(self.run, grid=grid)
@@ -26,7 +28,7 @@ class JITFunction:
             # It needs torch, which is not complete when MindSpore imports this module.
             from .. import interpreter
 
-            interpreter.launch(self.fn, grid, args, kwargs)
+            interpreter.launch(self.fn, grid, args, kwargs, self.chosen)
 
     def __call__(self, *args, **kwargs):
         """Call the kernel from another one, which is being interpreted."""
@@ -57,13 +59,24 @@ class Config:
 
 
 def autotune(configs, key, **options):
-    """Declare choices of a kernel's parameters."""
-    return lambda fn: fn
+    """Declare choices of a kernel's parameters. An interpreted kernel takes the first one, because all give the same values."""
+    return _choosing(lambda given: configs[0].kwargs if configs else {})
 
 
 def heuristics(values):
-    """Declare parameters that are computed from others."""
-    return lambda fn: fn
+    """Declare parameters that are computed from others, which each function of `values` receives by name."""
+    return _choosing(lambda given: {name: function(given) for name, function in values.items()})
+
+
+def _choosing(function):
+    """A decorator that adds a function from arguments to arguments to a kernel."""
+
+    def decorate(kernel):
+        if isinstance(kernel, JITFunction):
+            kernel.chosen.append(function)
+        return kernel
+
+    return decorate
 
 
 type_canonicalisation_dict: dict = {}  # MindSpore adds its own dtype names to this dict
