@@ -18,6 +18,7 @@ from megatron_ms.training import folder as folders
 from megatron_ms.training import hf, rewards, settings
 from megatron_ms.upstream.flags import Flags
 from tests.toolkit.packages import needs_packages
+from tests.toolkit.training.test_hf import checkpoint
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -124,7 +125,7 @@ def test_megatron_has_no_such_task(place) -> None:
 def test_a_run_of_another_task_does_not_go_on(place, capsys) -> None:
     run = folders.new(addition.Path("runs"), "a")
     run.write_status({"state": "done", "task": "sft"})
-    (run.checkpoints / "checkpoint-2").mkdir(parents=True)
+    checkpoint(run.checkpoints, 2)
     assert commands.main(["grpo", "a.yaml", "--resume"]) == 2
     assert "is of the task sft" in capsys.readouterr().err
 
