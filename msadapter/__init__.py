@@ -418,26 +418,26 @@ _LIBRARIES = {
 
 def __getattr__(name: str):
     if name in ("__config__", "__future__"):
-        return _importlib.import_module(f".{name}", __name__)
+        return _importlib.import_module(f".{name}", __package__)
     if name.startswith("__"):
         raise AttributeError(name)
     if name in _LIBRARIES:
         return _LIBRARIES[name]
     if name == "_VF":
-        return _importlib.import_module("._VF", __name__)
+        return _importlib.import_module("._VF", __package__)
     if name in _ELSEWHERE:
-        return getattr(_importlib.import_module(f".{_ELSEWHERE[name]}", __name__), name)
+        return getattr(_importlib.import_module(f".{_ELSEWHERE[name]}", __package__), name)
     if name.startswith("_foreach_"):
-        functions = _importlib.import_module(".ops.foreach", __name__).FUNCTIONS
+        functions = _importlib.import_module(".ops.foreach", __package__).FUNCTIONS
         if name in functions:
             return functions[name]
     # this package's own functions, which are not names of torch
     if name in ("install", "complete_mindspore"):
-        return getattr(_importlib.import_module("._host.entry", __name__), name)
+        return getattr(_importlib.import_module("._host.entry", __package__), name)
     if name == "torch":  # torch.torch is torch, as in PyTorch
         return _importlib.import_module(__name__)
-    if _importlib.util.find_spec(f"{__name__}.{name}") is not None:
-        return _importlib.import_module(f"{__name__}.{name}")
+    if _importlib.util.find_spec(f".{name}", __package__) is not None:
+        return _importlib.import_module(f".{name}", __package__)
     raise AttributeError(f"module 'torch' has no attribute '{name}'")
 
 

@@ -8,6 +8,8 @@ import tempfile
 import threading
 import uuid
 import warnings
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -56,6 +58,9 @@ __all__ = [
 ]
 
 DEFAULT_PROTOCOL = 2
+# Types that programs name in their own annotations.
+STORAGE: TypeAlias = TypedStorage | UntypedStorage
+MAP_LOCATION: TypeAlias = Callable[[STORAGE, str], STORAGE] | device | str | dict[str, str] | None
 MAP_SHARED, MAP_PRIVATE = 1, 2
 _options = threading.local()
 _WEIGHTS_ONLY_FAILED = (

@@ -15,6 +15,7 @@ from ..accelerator import current_accelerator
 from ..autograd import _tangents
 from ..autograd.grad_mode import is_multithreading_enabled
 from ..backends import mkldnn
+from ..func._derivatives import active
 from ..jit import is_tracing
 from ..ops._declare import namespaces
 from ..tensor import device
@@ -74,6 +75,11 @@ class _WeakTensorRef:
 def _set_fwd_grad_enabled(enabled: bool) -> None:
     """Set whether forward-mode differentiation records tangents in this thread."""
     _tangents.state.enabled = bool(enabled)
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Return whether the function of a transform of torch.func runs: vmap, or a derivative."""
+    return active()
 
 
 def _get_tracing_state():
@@ -137,6 +143,7 @@ class _VariableFunctionsClass(metaclass=_FunctionsOfTorch):
 
 _written = (
     _VariableFunctionsClass,
+    _are_functorch_transforms_active,
     _get_tracing_state,
     _WeakTensorRef,
     _get_mkldnn_enabled,

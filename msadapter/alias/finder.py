@@ -214,6 +214,8 @@ def uninstall() -> None:
         sys.meta_path.remove(_absent)
     for name in _modules_of(_finder.aliases):
         del sys.modules[name]
+    if ALIASES["torch"] in sys.modules:
+        sys.modules[ALIASES["torch"]].__name__ = ALIASES["torch"]
     stop_waiting()
     _finder = None
 
@@ -224,12 +226,13 @@ def installed() -> bool:
 
 
 def show_submodules() -> None:
-    """Add those submodules to sys.modules that `import torch` loads in PyTorch.
+    """Add those submodules to sys.modules that `import torch` loads in PyTorch, and give the package torch's name.
 
     Modules that are not loaded yet are loaded at their first use.
     """
     package = ALIASES["torch"]
     explain(sys.modules[package], "torch")
+    sys.modules[package].__name__ = "torch"  # libraries compare it with the names that they patch
     for name in PRESENT:
         module = sys.modules[f"torch.{name}"] = wait_for(f"{package}.{name}")
         if not is_waiting(module):

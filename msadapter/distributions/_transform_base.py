@@ -23,7 +23,7 @@ class Transform:
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
         self._cache_size, self._inv = cache_size, None
-        self._cached = (None, None)
+        self._cached_x_y = (None, None)
         super().__init__()
 
     def __getstate__(self):
@@ -71,19 +71,19 @@ class Transform:
     def __call__(self, x):
         if self._cache_size == 0:
             return self._call(x)
-        if x is self._cached[0]:
-            return self._cached[1]
+        if x is self._cached_x_y[0]:
+            return self._cached_x_y[1]
         y = self._call(x)
-        self._cached = (x, y)
+        self._cached_x_y = (x, y)
         return y
 
     def _inv_call(self, y):
         if self._cache_size == 0:
             return self._inverse(y)
-        if y is self._cached[1]:
-            return self._cached[0]
+        if y is self._cached_x_y[1]:
+            return self._cached_x_y[0]
         x = self._inverse(y)
-        self._cached = (x, y)
+        self._cached_x_y = (x, y)
         return x
 
     def _call(self, x):

@@ -124,7 +124,7 @@ class Wishart(OfFactor, ExponentialFamily):
             v.pow(2) + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
         )
 
-    def _bartlett(self, sample_shape):
+    def _bartlett_sampling(self, sample_shape):
         p = self._event_shape[-1]
         noise = ops.diag_embed(_kept_positive(self._chi2.rsample(sample_shape).sqrt()), dim1=-2, dim2=-1)
         i, j = ops.tril_indices(p, p, offset=-1)
@@ -140,13 +140,13 @@ class Wishart(OfFactor, ExponentialFamily):
         that are positive definite, once; the same is done here, so that seeds give its samples.
         """
         tries = 10 if max_try_correction is None else max_try_correction
-        sample = self._bartlett(Size(sample_shape))
+        sample = self._bartlett_sampling(Size(sample_shape))
         again = self._flagged(sample)
         if not bool(again.any()):
             return sample
         warnings.warn("Singular sample detected.", stacklevel=2)
         for _ in range(tries):
-            new = self._bartlett(Size([int(again.sum())]))
+            new = self._bartlett_sampling(Size([int(again.sum())]))
             sample[again] = new
             again[again.clone()] = ops.logical_not(self._flagged(new))
             if not bool(again.any()):

@@ -7,6 +7,7 @@ vmap the new tensors are batched, so one graph of the whole batch holds the deri
 
 from __future__ import annotations
 
+import contextlib
 import functools
 
 from .. import autograd, ops
@@ -18,6 +19,14 @@ from ._batched import fully_batched, innermost, is_batched, levels, rewrapped
 from ._looped import looped
 
 _C = load()
+
+
+_running = 0  # transforms whose function runs now, one inside of the other
+
+
+def active() -> bool:
+    """Return whether the function of a transform runs: of a derivative, or of vmap."""
+    return bool(_running or levels)
 
 
 class _Start:
@@ -33,6 +42,17 @@ class _Start:
             self.plain.append(x.view_as(x) if linked else x.detach().requires_grad_())
         self.inputs = [rewrapped(p, b) for p, b in zip(self.plain, self.batched, strict=True)]
         self._own = {_C.gradient_edge(p)[0] for p in self.plain if p.is_leaf}
+
+    @contextlib.contextmanager
+    def function_runs(self):
+        """Record gradients, and count the transform as running."""
+        global _running
+        _running += 1
+        try:
+            with enable_grad():
+                yield
+        finally:
+            _running -= 1
 
     def leads_outside(self, outputs) -> bool:
         """Return whether the graph of outputs reaches leaves other than this transform's inputs."""
@@ -126,7 +146,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
         numbers = _chosen(args, argnums)
         leaves, spec = _differentiable([args[n] for n in numbers], "grad")
         start = _Start(leaves)
-        with enable_grad():
+        with start.function_runs():
             own = _put(args, numbers, tree_unflatten(start.inputs, spec))
             output = func(*own, **kwargs)
             aux = None
@@ -210,7 +230,7 @@ def vjp(func, *primals, has_aux=False):
     """
     leaves, spec = _differentiable(primals, "vjp")
     start = _Start(leaves)
-    with enable_grad():
+    with start.function_runs():
         output, aux = _split_aux(func(*tree_unflatten(start.inputs, spec)), has_aux, "vjp(f, *primals)")
         flat, out_spec = _outputs(output, "vjp(f, *primals)")
         values = [fully_batched(x) for x in flat]
@@ -260,7 +280,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
             f"{spec} and tangents with structure {tangent_spec}"
         )
     start = _Start(leaves)
-    with enable_grad():
+    with start.function_runs():
         output, aux = _split_aux(
             func(*tree_unflatten(start.inputs, spec)), has_aux, "jvp(f, primals, tangents)"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .._errors import unsupported
 from .._host import extensions
+from .._values.dtype import ALL
 from .._values.layout import LAYOUTS
 from ..ops._declare import t
 from ._base import SparseTensor, give_to_leaves
@@ -23,6 +24,7 @@ from ._coo import to_sparse as dense_to_sparse
 from ._mkldnn import to_mkldnn as dense_to_mkldnn
 from ._operators import addmm, mm, smm
 from ._operators import softmax as _softmax
+from ._typed import typed
 
 __all__ = [
     "addmm",
@@ -35,6 +37,19 @@ __all__ = [
     "spdiags",
     "sum",
 ]
+
+for _name, _kind in (
+    ("Byte", "uint8"),
+    ("Char", "int8"),
+    ("Short", "int16"),
+    ("Int", "int32"),
+    ("Long", "int64"),
+    ("Half", "float16"),
+    ("BFloat16", "bfloat16"),
+    ("Float", "float32"),
+    ("Double", "float64"),
+):
+    globals()[f"{_name}Tensor"] = typed(f"{_name}Tensor", ALL[_kind])
 
 extensions.sparse_gradients.provide((SparseTensor, give_to_leaves))
 dense_to_sparse_coo = dense_to_sparse

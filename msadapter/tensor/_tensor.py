@@ -276,6 +276,11 @@ class Tensor(Plain, metaclass=_TensorMeta):
         tag = _C.device_tag(self)
         return -1 if tag == devices.META_TAG else tag - 1
 
+    @property
+    def _cdata(self) -> int:
+        """A number that no other tensor has while this one lives. PyTorch's is the address of its C++ object."""
+        return id(self)
+
     def _is_view(self) -> bool:
         return _C.is_view(self)
 

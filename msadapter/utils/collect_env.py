@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import platform
+import re
+import subprocess
 import sys
 from collections import namedtuple
 from importlib import metadata
@@ -54,8 +56,66 @@ triton networkx sympy
 """
 
 
-def get_pip_packages() -> str:
-    """Return the versions of the packages that take part, one `name==version` a line."""
+def run(command: str | list[str]) -> tuple[int, str, str]:
+    """Run a command, a text by the shell. Return (exit code, output, errors)."""
+    done = subprocess.run(
+        command, shell=isinstance(command, str), capture_output=True, text=True, errors="replace", check=False
+    )
+    return done.returncode, done.stdout.strip(), done.stderr.strip()
+
+
+# Programs hand the functions below what runs their commands: `run`, or a function like it.
+def run_and_read_all(run_lambda, command) -> str | None:
+    """Return the output of a command, or None if it fails."""
+    code, output, _ = run_lambda(command)
+    return None if code else output
+
+
+def run_and_parse_first_match(run_lambda, command, regex) -> str | None:
+    """Return the first group of the first match in the output of a command; None if it fails or nothing matches."""
+    output = run_and_read_all(run_lambda, command)
+    found = re.search(regex, output) if output is not None else None
+    return found.group(1) if found else None
+
+
+def run_and_return_first_line(run_lambda, command) -> str | None:
+    """Return the first line of the output of a command, or None if it fails."""
+    output = run_and_read_all(run_lambda, command)
+    return None if output is None else output.split("\n")[0]
+
+
+def get_cpu_info(run_lambda) -> str:
+    """Return what lscpu says of the processor, or its error."""
+    code, output, error = run_lambda("lscpu")
+    return error if code else output
+
+
+def get_gcc_version(run_lambda) -> str | None:
+    """Return the version of gcc, or None without it."""
+    return run_and_parse_first_match(run_lambda, "gcc --version", r"gcc (.*)")
+
+
+def get_clang_version(run_lambda) -> str | None:
+    """Return the version of clang, or None without it."""
+    return run_and_parse_first_match(run_lambda, "clang --version", r"clang version (.*)")
+
+
+def get_cmake_version(run_lambda) -> str | None:
+    """Return the version of cmake, or None without it."""
+    return run_and_parse_first_match(run_lambda, "cmake --version", r"cmake (.*)")
+
+
+def get_nvidia_driver_version(run_lambda) -> str | None:
+    """Return the version of NVIDIA's driver, or None without it."""
+    return run_and_parse_first_match(run_lambda, "nvidia-smi", r"Driver Version: (.*?) ")
+
+
+def get_gpu_info(run_lambda) -> None:
+    """Return None: no GPU is used here."""
+
+
+def get_pip_packages(run_lambda=None, patterns=None) -> str:
+    """Return the versions of the packages that take part, one `name==version` a line. They are read without a command."""
     found = []
     for name in _PACKAGES.split():
         try:

@@ -48,7 +48,7 @@ def test_enabled_programs_get_msadapter(environment):
     done = run(
         environment,
         "-c",
-        "import torch, torch.nn as nn; print(torch.__name__, nn.Linear(2, 1)(torch.ones(2)).shape)",
+        "import torch, torch.nn as nn; print(torch.__package__, nn.Linear(2, 1)(torch.ones(2)).shape)",
     )
     assert done.stdout == "msadapter torch.Size([1])\n", done.stderr
     assert "already in place" in run(environment, "-m", "msadapter", "enable").stdout

@@ -298,7 +298,7 @@ def check(torch, case: str, file) -> None:
     classes(torch)
     told = torch.load(file, weights_only=False)
     module = told["module"]
-    assert type(module).__module__.partition(".")[0] in (torch.__name__, __name__.partition(".")[0]), type(
+    assert type(module).__module__.partition(".")[0] in (torch.__package__, __name__.partition(".")[0]), type(
         module
     )
     again = outputs(torch, module, told["inputs"])

@@ -24,3 +24,20 @@ def test_the_text_ends_with_the_doctors_report(capsys):
         "mindspore",
         "cache",
     }
+
+
+def test_commands_are_run_by_the_function_that_is_given():
+    """kornia's tests ask for these facts with `run`."""
+    assert collect_env.run("echo one; echo two >&2; exit 3") == (3, "one", "two")
+    assert collect_env.run(["echo", "one two"]) == (0, "one two", "")
+    answers = {"gcc --version": (0, "gcc (Debian) 12.2.0\nmore", ""), "lscpu": (1, "", "no lscpu")}
+
+    def ask(command):
+        return answers.get(command, (127, "", "not found"))
+
+    assert (
+        collect_env.get_gcc_version(ask) == "(Debian) 12.2.0" and collect_env.get_clang_version(ask) is None
+    )
+    assert collect_env.get_cpu_info(ask) == "no lscpu" and collect_env.get_gpu_info(ask) is None
+    assert collect_env.run_and_return_first_line(ask, "gcc --version") == "gcc (Debian) 12.2.0"
+    assert collect_env.run_and_parse_first_match(ask, "gcc --version", "clang (.*)") is None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 def operators(torch):
     """Return torch.ops.torchvision. With PyTorch, the package torchvision must be installed with its C++ library."""
-    if torch.__name__ == "torch":
+    if torch.__package__ == "torch":
         import torchvision
 
         if not torchvision.extension._has_ops():

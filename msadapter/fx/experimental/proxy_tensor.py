@@ -10,7 +10,8 @@ from ...tensor import Tensor
 from .._value_tracer import ValueTracer
 from ..graph_module import GraphModule
 
-__all__ = ["make_fx"]
+__all__ = ["get_proxy_mode", "make_fx"]
+_tracers: list[_OperatorTracer] = []  # of the calls of make_fx that run now, the innermost last
 
 
 class _OperatorTracer(ValueTracer):
@@ -31,6 +32,11 @@ class _OperatorTracer(ValueTracer):
 
     def placeholder_name(self, name: str) -> str:
         return f"{name}_1"
+
+
+def get_proxy_mode():
+    """Return what records operators now, or None outside of make_fx. Programs only ask whether there is something."""
+    return _tracers[-1] if _tracers else None
 
 
 def _requiring_grad(x: Tensor) -> Tensor:
@@ -80,7 +86,11 @@ def make_fx(
     def wrapped(*args, **kwargs):
         tracer = _OperatorTracer()
         function = f.forward if isinstance(f, nn.Module) else f
-        graph = tracer.trace_values(function, args, kwargs)
+        _tracers.append(tracer)
+        try:
+            graph = tracer.trace_values(function, args, kwargs)
+        finally:
+            _tracers.pop()
         if _computes_gradients(graph):
             _prepare_inputs(graph, tracer.inputs_needing_gradients)
         return GraphModule(tracer.root, graph, getattr(f, "__name__", type(f).__name__))

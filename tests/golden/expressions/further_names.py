@@ -134,4 +134,14 @@ CASES = [
     "torch.onnx.register_custom_op_symbolic('no name', len, 11)",
     "torch.onnx.register_custom_op_symbolic('ours::9', len, 11)",
     "__import__('torch.onnx.symbolic_helper') and torch.onnx.symbolic_helper.parse_args('v', 'i')(len)",
+    # what libraries ask for: kornia, pyro
+    "seen = []; ask = lambda q: (seen.append(torch._C._are_functorch_transforms_active()), q.sum())[1]; ask(x); "
+    "torch.func.grad(ask)(x); torch.func.vmap(ask)(x); torch.func.jvp(ask, (x,), (x,)); torch.func.vjp(ask, x); ask(x); seen",
+    "from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx; seen = [get_proxy_mode() is None]; "
+    "make_fx(lambda q: (seen.append(get_proxy_mode() is None), q + 1)[1])(x); (seen, get_proxy_mode() is None)",
+    "from torch.serialization import MAP_LOCATION, STORAGE; MAP_LOCATION is None",
+    "y = x.clone(); (x._cdata == x._cdata, x._cdata == y._cdata, isinstance(x._cdata, int))",
+    "D = torch.distributions; A = type('A', (), {}); D.register_kl(A, A)(lambda p, q: 7.0); D.kl_divergence(A(), A())",
+    "!torch.distributions.register_kl(3, int)",
+    "q = torch.distributions.transforms.ExpTransform(cache_size=1); y = q(x); (q._cached_x_y[0] is x, q._cached_x_y[1] is y)",
 ]

@@ -232,4 +232,19 @@ CASES = [
     "!setattr(s.clone(), 'data', d)",
     "torch.Tensor.crow_indices(r), torch.Tensor.col_indices(r), torch.Tensor.values(r), torch.Tensor.indices(c)",
     "!torch.Tensor.crow_indices(d)",
+    # the old constructors
+    "torch.sparse.FloatTensor(i, v, torch.Size([2, 4])), torch.sparse.FloatTensor(i, v), torch.sparse.LongTensor(2, 3), "
+    "torch.sparse.DoubleTensor(), torch.sparse.HalfTensor(torch.Size([2]))",
+    "torch.sparse.FloatTensor(i, v.double()).dtype, torch.sparse.DoubleTensor(indices=i, values=v, size=(2, 4)), "
+    "torch.sparse.FloatTensor(size=(2, 3)), torch.sparse.IntTensor(i, v, [2, 4], device='cpu')",
+    "[isinstance(x, torch.sparse.FloatTensor) for x in (s, d, r, s.double())], isinstance(s.double(), torch.sparse.DoubleTensor)",
+    "torch.sparse.FloatTensor.dtype, torch.sparse.FloatTensor.layout, torch.sparse.ByteTensor.is_sparse, torch.sparse.CharTensor",
+    "torch.sparse.FloatTensor([2, 3])",
+    "torch.sparse.FloatTensor('a')",
+    "torch.sparse.FloatTensor(i)",
+    "torch.sparse.FloatTensor(2.5)",
+    "torch.sparse.FloatTensor(i, v, v)",
+    "!torch.sparse.FloatTensor(dtype=torch.float64)",
+    "!torch.sparse.FloatTensor(i, v, 2, 2)",
+    "torch.sparse.FloatTensor(2, device='meta')",
 ]

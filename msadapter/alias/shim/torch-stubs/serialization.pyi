@@ -8,8 +8,10 @@ class LoadEndianness:
     BIG: _Any
     LITTLE: _Any
     NATIVE: _Any
+MAP_LOCATION = _Any
 MAP_PRIVATE: _builtins.int
 MAP_SHARED: _builtins.int
+STORAGE = _Any
 class SourceChangeWarning(_builtins.Warning):
     ...
 def add_safe_globals(entries) -> None: ...

@@ -256,7 +256,7 @@ class TanhTransform(Transform):
     def log_abs_det_jacobian(self, x, y) -> _Any: ...
 class Transform:
     _cache_size: _Any
-    _cached: _Any
+    _cached_x_y: _Any
     _inv: _Any
     bijective: _Any
     codomain: _Any
