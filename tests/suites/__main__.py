@@ -1,12 +1,13 @@
 """Runs tests of other projects through the public API, here and on real PyTorch, and writes docs/suites.md.
 
-    python -m tests.suites run SUITE CHECKOUT --records DIR [--torch PYTHON] [--path FOLDER ...] [--only FAMILY ...]
+    python -m tests.suites run SUITE CHECKOUT --records DIR [--torch PYTHON] [--path FOLDER ...] [--only FAMILY ...] [--every N]
     python -m tests.suites page DIR ...     records to docs/suites.json, and the page from it
     python -m tests.suites page             the page alone
     python -m tests.suites release [--path FOLDER ...]    tests/huggingface against the transformers found there
 
 Without --torch it is this project that answers `import torch`. CHECKOUT is a folder of SUITE's public sources; nothing of
-it is kept. --path puts folders of installed packages before the interpreter's own.
+it is kept. --path puts folders of installed packages before the interpreter's own. --every 10 runs a tenth of the tests, chosen by
+their names.
 """
 
 from __future__ import annotations
@@ -103,11 +104,13 @@ def run(options: argparse.Namespace) -> int:
             continue
         record = folder / f"{family}.jsonl"
         environment = _environment(suite, record, options.limit, options.path, ours)
+        environment["MSADAPTER_SUITE_EVERY"] = str(options.every)
         output = run_file(python, checkout / suite.folder, file, environment, suite.options)
         found = outcomes(record)
         result = {
             "versions": _versions(python, environment, suite.packages),
             "source": options.source,
+            "every": options.every,
             "date": page.today(),
             "tests": found,
         }
@@ -146,6 +149,9 @@ def main(arguments: list[str]) -> int:
     runs.add_argument("--path", action="append", default=[])
     runs.add_argument("--only", nargs="*")
     runs.add_argument("--limit", type=int, default=120, help="seconds a test may take")
+    runs.add_argument(
+        "--every", type=int, default=1, metavar="N", help="run a tenth of the tests if it is 10"
+    )
     runs.add_argument("--source", default="", help="what the checkout is, for the page")
     runs.set_defaults(act=run)
     releases = verbs.add_parser("release")

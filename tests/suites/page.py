@@ -83,7 +83,7 @@ def gather(folder: Path, name: str) -> dict | None:
         "versions": {side: sides[side][first]["versions"] for side in sides},
         "families": {
             f: compare(sides["msadapter"][f]["tests"], sides["torch"][f]["tests"])
-            | {"date": sides["msadapter"][f]["date"]}
+            | {"date": sides["msadapter"][f]["date"], "every": sides["msadapter"][f].get("every", 1)}
             for f in families
         },
     }
@@ -104,7 +104,8 @@ def _table(families: dict[str, dict]) -> list[str]:
             skipped=len(row["skipped"]),
         )
         total.update(numbers)
-        rows.append(_row(name, numbers, row["date"]))
+        sample = f", one test of {row['every']}" if row.get("every", 1) > 1 else ""
+        rows.append(_row(name + sample, numbers, row["date"]))
     return [*rows, _row("**all**", total, "")]
 
 

@@ -117,4 +117,116 @@ SUITES = {
         left_out=NEEDS_OTHERS,
         environment={"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"},
     ),
+    "peft": Suite(
+        "MSADAPTER_PEFT",
+        {
+            name: f"tests/test_{name}.py"
+            for name in (
+                "adamss_asa",
+                "bdlora",
+                "boft",
+                "bufferdict",
+                "config",
+                "cpt",
+                "custom_models",
+                "deft",
+                "frod",
+                "incremental_pca",
+                "initialization",
+                "integrations",
+                "lora_conversion",
+                "lora_ga",
+                "lora_variants",
+                "lorafa",
+                "loraplus",
+                "low_level_api",
+                "mapping",
+                "mixed",
+                "osf",
+                "other",
+                "poly",
+                "pvera",
+                "randlora",
+                "riemannian_lora",
+                "shira",
+                "supertuning",
+                "target_parameters",
+                "trainable_tokens",
+                "tuners_utils",
+                "unilora",
+                "vblora",
+                "velora",
+                "vera",
+                "xlora",
+            )
+        },
+        ("peft", "transformers", "accelerate"),
+        left_out={"compil": "tests torch.compile"},
+        options=("-o", "addopts="),  # peft's own ask for a report of coverage
+        environment={"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"},
+    ),
+    "gpytorch": Suite(
+        "MSADAPTER_GPYTORCH",
+        {
+            name: f"test/{name}"
+            for name in (
+                "constraints",
+                "distributions",
+                "examples",
+                "functions",
+                "kernels",
+                "lazy",
+                "likelihoods",
+                "means",
+                "metrics",
+                "mlls",
+                "models",
+                "optim",
+                "priors",
+                "utils",
+                "variational",
+            )
+        },
+        ("gpytorch", "linear_operator"),
+    ),
+    "pyro": Suite(
+        "MSADAPTER_PYRO",
+        {name: f"tests/{name}" for name in ("distributions", "nn", "ops", "optim", "params", "poutine")}
+        | {
+            "infer": "tests/infer",
+            "gaussian processes": "tests/contrib/gp",
+            "primitives": "tests/test_primitives.py",
+        },
+        ("pyro-ppl",),
+        left_out={"jit": "tests torch.jit"},
+        # pyro asks for a mark of TorchScript's compiler and does without, but its tests make every warning an error
+        options=("-W", "ignore:Cannot find torch._jit_internal:ImportWarning"),
+    ),
+    "kornia": Suite(
+        "MSADAPTER_KORNIA",
+        {
+            name: f"tests/{name}"
+            for name in (
+                "augmentation",
+                "color",
+                "core",
+                "enhance",
+                "feature",
+                "filters",
+                "geometry",
+                "losses",
+                "metrics",
+                "morphology",
+                "sensors",
+                "tracking",
+            )
+        },
+        ("kornia",),
+        left_out={
+            "dynamo": "tests torch.compile",
+            "compil": "tests torch.compile",
+            "onnx": "tests torch.export, ONNX or ExecuTorch",
+            "jit": "tests torch.jit",
+        },
+    ),
 }

@@ -59,6 +59,31 @@ def test_every_outcome_is_recorded(found):
     assert found["test_export"]["reason"] == "needs an exporter"
 
 
+def test_a_share_of_the_tests_is_chosen_by_their_names(tmp_path):
+    """Both sides run the same tests, also if one of them collects more, and the page says so."""
+    text = "import pytest\n\n@pytest.mark.parametrize('n', range({}, 60))\ndef test_it(n): pass\n"
+    chosen = []
+    for side, first in (("all", 0), ("fewer", 30)):
+        checkout = tmp_path / side
+        checkout.mkdir()
+        (checkout / "test_it.py").write_text(text.format(first))
+        suite, record = Suite("NONE", {"it": "test_it.py"}, ()), checkout / "it.jsonl"
+        environment = runner._environment(suite, record, 10, [], ours=False) | {"MSADAPTER_SUITE_EVERY": "4"}
+        runner.run_file(sys.executable, checkout, "test_it.py", environment, ())
+        chosen.append({name.split("[")[1] for name in runner.outcomes(record)})
+    assert 5 < len(chosen[0]) < 30 and chosen[1] == {one for one in chosen[0] if int(one[:-1]) >= 30}
+    row = {
+        "tests": 1,
+        "wanted": 1,
+        "passed": 1,
+        "failed": {},
+        "skipped": {},
+        "date": "2026-11-26",
+        "every": 4,
+    }
+    assert page._table({"it": row})[2].startswith("| it, one test of 4 | 1 |")
+
+
 def test_what_pytorch_passes_is_the_measure(found):
     torch = {
         name: {"outcome": "passed", "reason": ""}
