@@ -5,7 +5,8 @@
 
 FOLDER of --sources holds clones of these repositories of github.com, each in a folder of its name: pytorch/examples,
 karpathy/nanoGPT, karpathy/minGPT, karpathy/llm.c, karpathy/nanochat, KellerJordan/modded-nanogpt, johnma2006/mamba-minimal,
-facebookresearch/segment-anything, kuangliu/pytorch-cifar, lucidrains/x-transformers, openai/whisper, and pytorch/torchtitan at
+facebookresearch/segment-anything, facebookresearch/detr, kuangliu/pytorch-cifar, lucidrains/x-transformers,
+lucidrains/denoising-diffusion-pytorch, eriklindernoren/PyTorch-GAN, vwxyzjn/cleanrl, openai/whisper, and pytorch/torchtitan at
 v0.2.2. --packages is a folder that `pip install --no-deps --target FOLDER` filled, for both interpreters; its name is
 site-packages, because dill, with which datasets makes its hashes, would take other folders for the user's own code. Nothing is
 downloaded. Rows of programs that are not run stay as they are. The exit code is 0 if at least the share --least of the programs

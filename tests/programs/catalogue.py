@@ -99,6 +99,10 @@ def _shard(folder: Path) -> None:
     (folder / "tiktoken.py").write_text("def get_encoding(name):\n    return None\n")
 
 
+def _mnist_of_gans(folder: Path) -> None:
+    data.mnist(folder / "data" / "mnist", train=320)
+
+
 def _few_batches(folder: Path) -> None:
     """The program trains for 100,000 batches. The eighth is the last here."""
     script = folder / "train_copy.py"
@@ -405,6 +409,50 @@ MODELS = (
         packages=("numba", "tiktoken", "more_itertools"),
     ),
 )
+_PLAY = {
+    "ppo": ("--no-cuda", "--total-timesteps=1024", "--num-envs=2", "--num-steps=128"),
+    "dqn": ("--no-cuda", "--total-timesteps=1200", "--learning-starts=200"),
+    "c51": ("--no-cuda", "--total-timesteps=1200", "--learning-starts=200"),
+}
+GAMES = tuple(
+    Program(
+        f"cleanrl {name}.py",
+        "cleanrl",
+        str(DRIVERS / "scalars.py"),
+        (f"cleanrl/{name}.py", *arguments),
+        lines="losses/|charts/(?!SPS)",
+        packages=("gymnasium", "tyro", "tensorboard"),
+    )
+    for name, arguments in _PLAY.items()
+)
+GANS = tuple(
+    Program(
+        f"PyTorch-GAN {name}.py",
+        "PyTorch-GAN",
+        str(DRIVERS / "seeded.py"),
+        (
+            "--torchvision",
+            f"implementations/{name}/{name}.py",
+            "--n_epochs=1",
+            "--n_cpu=0",
+            "--batch_size=32",
+        ),
+        _mnist_of_gans,
+        lines="loss",
+        packages=_VISION,
+    )
+    for name in ("gan", "wgan_gp", "acgan", "infogan", "aae")
+)
+OTHERS = (
+    Program("DETR", "detr", str(DRIVERS / "detector.py"), lines=".", packages=_VISION),
+    Program(
+        "denoising-diffusion-pytorch",
+        "denoising-diffusion-pytorch",
+        str(DRIVERS / "diffusion_from_noise.py"),
+        lines=".",
+        packages=(*_VISION, "einops", "ema_pytorch", "accelerate", "pytorch_fid"),
+    ),
+)
 _LIBRARIES = {
     "torchvision classification": ("torchvision_models", _VISION),
     "torchvision detection": ("torchvision_detection", _VISION),
@@ -418,6 +466,10 @@ _LIBRARIES = {
     "trl": ("trainers", ("trl", "datasets", "accelerate", "transformers")),
     "accelerate": ("accelerated", ("accelerate",)),
     "peft": ("adapters", ("peft",)),
+    "gpytorch": ("gaussian_processes", ("gpytorch",)),
+    "pyro": ("probabilistic", ("pyro", "pyroapi", "opt_einsum")),
+    "normflows": ("flows", ("normflows",)),
+    "kornia": ("vision_operators", ("kornia", "kornia_rs")),
 }
 _OF_MODELS = ("torchvision classification", "timm", "trl")  # their differences are of very different sizes
 _OWN_LINES = {"trl": r"^(sft|dpo|reward|grpo)[^:]*: "}  # the trainers print lines too, with times
@@ -432,4 +484,4 @@ LIBRARIES = tuple(
     )
     for name, (driver, packages) in _LIBRARIES.items()
 )
-PROGRAMS = (*EXAMPLES, *GPTS, *MODELS, *TITAN, *LIBRARIES)
+PROGRAMS = (*EXAMPLES, *GPTS, *MODELS, *TITAN, *GAMES, *GANS, *OTHERS, *LIBRARIES)

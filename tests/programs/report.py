@@ -24,6 +24,11 @@ each trainer of trl, is judged by itself.
 Speed is PyTorch's CPU time divided by msadapter's, for the whole process, its start included. It is the median of some pairs of
 runs, which alternate (`--pairs`). A row without it has not been measured on a quiet machine yet.
 
+torchtitan is its release 0.2.2. Its newest head does not start. It asks for `DataParallelMeshDims` and `torch.fx.traceback`. Itself
+and through its package spmd_types, it also asks for private modules of PyTorch that msadapter does not have:
+`torch.distributed._local_tensor`, `_mesh_layout`, `tensor._ops._view_ops`, `torch.fx.operator_schemas` and
+`torch._functorch.partitioners`.
+
 {equal} of {count} programs that run with PyTorch here and print numbers have PyTorch's numbers.{silent}
 
 """

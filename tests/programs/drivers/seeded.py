@@ -1,4 +1,4 @@
-"""Runs a script that does not seed its random numbers: `seeded.py SCRIPT ARGUMENTS`, in the script's own folder."""
+"""Runs a script that does not seed its random numbers: `seeded.py [--torchvision] SCRIPT ARGUMENTS`, in the script's own folder."""
 
 import os
 import random
@@ -9,6 +9,10 @@ from pathlib import Path
 import numpy
 import torch
 
+if sys.argv[1] == "--torchvision":
+    import _vision  # noqa: F401 (the script imports torchvision)
+
+    del sys.argv[1]
 random.seed(1)
 numpy.random.seed(1)
 torch.manual_seed(1)
