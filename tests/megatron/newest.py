@@ -306,6 +306,18 @@ _REFUSED = """
 A test runs each of these and demands this part of the message.
 
 """
+_BY_HAND = """
+## Reinforcement learning by hand
+
+`train_rl.py` imports wandb, openai, quart and hypercorn, which no environment of `auto_convert.sh` has, so no test runs it
+further. With these installed (wandb offline), `MSADAPTER_FLASH_ATTN=1`, `TRITON_INTERPRET=1` and a toy GPT, one process of
+`train_rl.py --perform-rl-step` started its servers on 2026-11-26, generated answers in upstream's countdown environment by
+HTTP, and scored them. In float32 it then ends in upstream's code: `get_logprobs` passes `fp32_output` to a model without the
+wrapper for 16 bits, which alone takes this argument. In bfloat16, too, the log probabilities of the answers end it: they are
+computed with packed sequences, which Megatron's own attention refuses ("use TEDotProductAttention instead"), and the adapter's
+`transformer_engine` does not support them. The padding token of the tokenizer must not have the id 0, which upstream takes for
+none.
+"""
 
 
 def page() -> str:
@@ -337,6 +349,7 @@ def page() -> str:
         + _table("layout | processes | arguments | largest difference | measured on", layouts)
         + _REFUSED
         + _table("case | what | outcome | message", refusals)
+        + _BY_HAND
     )
 
 
