@@ -9,6 +9,7 @@ from ._transform_base import (
     ReshapeTransform,
     StackTransform,
     Transform,
+    _InverseTransform,  # noqa: F401 (pyro's tests ask whether a transform is one)
     identity_transform,
 )
 from ._transform_numbers import (

@@ -19,3 +19,10 @@ def _names(torch_by_name):
 @pytest.mark.parametrize("case", CASES)
 def test_case(case):
     check("distributions", case, CASES[case], torch)
+
+
+def test_an_inverse_is_of_the_class_that_libraries_ask_for():
+    """pyro's tests ask for it by this name."""
+    transforms = torch.distributions.transforms
+    inverse = transforms.ExpTransform().inv
+    assert isinstance(inverse, transforms._InverseTransform) and inverse.inv.inv is inverse
