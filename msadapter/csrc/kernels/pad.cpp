@@ -15,32 +15,43 @@ int64_t border_place(int64_t at, int64_t n, const std::string &mode) {
 
 // The dims of a tensor that is extended, and for each position of the result the offset of its element in its dim.
 struct Border {
-  Dims shape;
-  std::vector<Dims> offsets;
-  int64_t planes = 1;  // the product of the dims before the first one that is extended
+  Dims sizes, pads;
+  Dims shape;                 // that of the result
+  std::vector<Dims> offsets;  // empty before find_offsets
+  int64_t planes = 1;         // the product of the dims before the first one that is extended
 
-  // `strides` are those of the tensor that has the elements, in elements.
-  Border(const Dims &sizes, const Dims &strides, const Dims &pads, const std::string &mode) : shape(sizes) {
+  Border(const Dims &sizes_of, const Dims &pads_of) : sizes(sizes_of), pads(pads_of), shape(sizes_of) {
     check(pads.size() % 2 == 0 && pads.size() / 2 <= sizes.size(), "PadBorder: ", pads.size(),
           " numbers of padding for a tensor of shape ", sizes);
     bool outer = true;
     for (int d = 0; d < static_cast<int>(sizes.size()); ++d) {
-      const size_t i = sizes.size() - 1 - d;  // the pairs begin with the last dim
-      const int64_t before = 2 * i < pads.size() ? pads[2 * i] : 0, after = 2 * i < pads.size() ? pads[2 * i + 1] : 0;
+      const int64_t before = pad(d, 0), after = pad(d, 1);
       shape[d] = (Size(sizes[d]) + before + after).value("the size of the result of pad");
       check(shape[d] >= 0, "The input size ", sizes[d], ", plus negative padding ", before, " and ", after,
             " resulted in a negative output size, which is invalid. Check dimension ", d, " of your input.");
       outer = outer && before == 0 && after == 0 && d + 1 < static_cast<int>(sizes.size());
       if (outer) planes *= sizes[d];
       check(shape[d] == 0 || sizes[d] > 0, "PadBorder: dimension ", d, " is empty and cannot be extended");
-      Dims own(shape_only() ? 0 : shape[d]);
+    }
+  }
+  // The padding of a dim before (side 0) or after it (side 1). The pairs begin with the last dim.
+  int64_t pad(int d, int side) const {
+    const size_t i = 2 * (sizes.size() - 1 - d) + side;
+    return i < pads.size() ? pads[i] : 0;
+  }
+  // `strides` are those of the tensor that has the elements, in elements. The result should have its memory before:
+  // what is too large for it is an error then, and nothing is computed for it.
+  void find_offsets(const Dims &strides, const std::string &mode) {
+    for (int d = 0; d < static_cast<int>(sizes.size()); ++d) {
+      const int64_t before = pad(d, 0), after = pad(d, 1);
+      Dims own(shape[d]);
       for (int64_t at = 0; at < static_cast<int64_t>(own.size()); ++at) {
         const int64_t place = before || after ? border_place(at - before, sizes[d], mode) : at;
         check(place >= 0 && place < sizes[d], "PadBorder: padding of ", before, " and ", after,
               " is too large for dimension ", d, " of size ", sizes[d]);
         own[at] = place * strides[d];
       }
-      offsets.push_back(own);
+      offsets.push_back(std::move(own));
     }
   }
   int64_t width() const { return shape.empty() ? 1 : shape.back(); }
@@ -98,9 +109,10 @@ void fold_border(const Border &border, const Tensor &g, const Tensor &o) {
 // input, (before, after) pairs from the last dim on (negative ones crop), mode ("reflect", "replicate" or "circular")
 MSA_KERNEL(PadBorder) {
   const Tensor &x = c.in(0);
-  const Border border(x.shape(), Dims(x.strides, x.strides + x.ndim), c.ints(1), c.str(2));
+  Border border(x.shape(), c.ints(1));
   const Tensor o = c.out(0, x.dtype, border.shape);
   if (o.numel == 0 || shape_only()) return;
+  border.find_offsets(Dims(x.strides, x.strides + x.ndim), c.str(2));
   if (x.ndim == 0) return copy_into(o, x);
   MSA_SWITCH_BYTES(x.dtype, (extend<T>(border, x, o)));
 }
@@ -109,12 +121,13 @@ MSA_KERNEL(PadBorder) {
 MSA_KERNEL(PadBorderGrad) {
   const Tensor g = c.contiguous(c.in(0));
   const Tensor o = c.out(0, g.dtype, c.ints(1));
-  const Border border(o.shape(), Dims(o.strides, o.strides + o.ndim), c.ints(2), c.str(3));
+  Border border(o.shape(), c.ints(2));
   check(g.shape() == border.shape, "PadBorderGrad: the gradient has the shape ", g.shape(), ", but the result ",
         border.shape);
   fill_zero(o);
   if (g.numel == 0 || shape_only()) return;
   if (o.ndim == 0) return copy_into(o, g);
+  border.find_offsets(Dims(o.strides, o.strides + o.ndim), c.str(3));
   MSA_SWITCH_NUMBER(g.dtype, "pad_backward", (fold_border<T>(border, g, o)));
 }
 
