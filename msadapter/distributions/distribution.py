@@ -70,7 +70,7 @@ class Distribution:
         """Return this distribution with its batch expanded to ``batch_shape``."""
         batch_shape = Size(batch_shape)
         new = self._get_checked_instance(type(self), _instance)
-        for name, constraint in self.arg_constraints.items():
+        for name, constraint in self._parameters_here().items():
             if name in self.__dict__:
                 value = self.__dict__[name]
                 events = value.shape[value.ndim - constraint.event_dim :]
@@ -79,6 +79,15 @@ class Distribution:
         Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new
+
+    def _parameters_here(self) -> dict:
+        """Return the constraints of the parameters that the class of this package has, of which the class is or derives.
+
+        A class of the user may name other parameters in ``arg_constraints``, and expands them itself, as in PyTorch.
+        """
+        own = next(cls for cls in type(self).__mro__ if cls.__module__.startswith(f"{__package__}."))
+        known = _static(own, "arg_constraints")
+        return known.fget(self) if isinstance(known, property) else known
 
     def _expand_rest(self, new, batch_shape) -> None:
         """Expand the attributes that are not parameters."""

@@ -26,3 +26,29 @@ def test_an_inverse_is_of_the_class_that_libraries_ask_for():
     transforms = torch.distributions.transforms
     inverse = transforms.ExpTransform().inv
     assert isinstance(inverse, transforms._InverseTransform) and inverse.inv.inv is inverse
+
+
+class Ordered(torch.distributions.Categorical):
+    """Names its own parameters, and expands them before those of its base, as pyro's OrderedLogistic does."""
+
+    arg_constraints = {
+        "cut": torch.distributions.constraints.real,
+        "step": torch.distributions.constraints.positive,
+    }
+
+    def __init__(self, cut, step, validate_args=None):
+        self.cut, self.step = cut, step
+        super().__init__(logits=torch.stack([cut, cut + step], -1), validate_args=validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        new = self._get_checked_instance(Ordered, _instance)
+        new.cut, new.step = self.cut.expand(batch_shape), self.step
+        return super().expand(batch_shape, new)
+
+
+def test_a_derived_class_expands_the_parameters_that_it_names():
+    first = Ordered(torch.tensor([0.5, -1.0, 2.0]), 0.25, validate_args=False)
+    wide = first.expand([4, 3])
+    assert wide.batch_shape == (4, 3) and wide.cut.shape == (4, 3) and wide.step == 0.25
+    assert torch.equal(wide.logits, first.logits.expand(4, 3, 2))
+    assert torch.equal(wide.log_prob(torch.ones(4, 3)), first.log_prob(torch.ones(3)).expand(4, 3))
