@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 
 from . import job
 from .environment import PYTHON, clean_environment
-from .scenario import LOCK, Run
+from .scenario import Run
+from .script_job import failure, folder_of, lock_of, run_script
 from .steps import ROOT, ChildError, ConvertError, Progress, Stamp, digest, run
 
 SCRIPT = ROOT / "megatron_ms" / "examples" / "pretrain_qwen25.sh"
 PLOT = ROOT / "megatron_ms" / "examples" / "plot_log.py"
-
-
-def folder_of(work: Run) -> Path:
-    """The folder for data, checkpoints and curves."""
-    return work.output / f"train-{work.name}"
 
 
 def megatron_of(work: Run) -> Path:
@@ -34,17 +29,13 @@ def train(work: Run, logs: Path, progress: Progress) -> bool:
     place = folder_of(work) / "qwen25"
     results = [place / name for name in ("losses.json", "loss.png", "latest_checkpointed_iteration.txt")]
     stamp = Stamp(folder_of(work) / "qwen25.json")
-    lock = (work.home / LOCK).read_text(encoding="utf-8")
-    key = digest(SCRIPT, lock, job.data_key(megatron_of(work)))
+    key = digest(SCRIPT, lock_of(work), job.data_key(megatron_of(work)))
     if stamp.holds(key):
         return False
     job.forget_other_run(place, key)
-    words = ["bash", str(SCRIPT), str(folder_of(work) / "shakespeare"), str(place)]
-    environment = {name: value for name, value in clean_environment().items() if name != "MSADAPTER_SHELL"}
-    shell = f". {shlex.quote(str(work.home / 'env.sh'))} && exec {shlex.join(words)}"
     log = logs / "train-qwen25.log"
     try:
-        output = run(["bash", "-c", shell], log, progress, environment)
+        output = run_script(work, SCRIPT, [folder_of(work) / "shakespeare", place], log, progress)
         with open(place / "log.txt", "a", encoding="utf-8") as file:
             file.write(output)
         run(
@@ -59,7 +50,7 @@ def train(work: Run, logs: Path, progress: Progress) -> bool:
                 place / "log.txt", "a", encoding="utf-8"
             ) as file:  # append: the output of an interrupted run is part of the curve
                 file.write(error.output)
-        raise ConvertError(f"the training ended with exit code {error.code}:\n{error.tail(20)}") from None
+        raise failure(error) from None
     missing = [path.name for path in results if not path.is_file()]
     if missing:
         raise ConvertError(f"the training left no {', '.join(missing)} in {place}; its output is in {log}")

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 
-from .environment import clean_environment
-from .scenario import LOCK, Run
-from .steps import ROOT, ChildError, ConvertError, Progress, Stamp, digest, run
+from .scenario import Run
+from .script_job import failure, folder_of, lock_of, run_script
+from .steps import ROOT, ChildError, ConvertError, Progress, Stamp, digest
 
 SCRIPT = ROOT / "megatron_ms" / "examples" / "train_rl.sh"
 TASK = ROOT / "megatron_ms" / "examples" / "rl_addition.py"
 NAMES = ROOT / "megatron_ms" / "rollout" / "names"
 THRESHOLD = 0.1  # by which GRPO must raise the share of right sums
-
-
-def folder_of(work: Run) -> Path:
-    """The folder for data, models, checkpoints and logs."""
-    return work.output / f"train-{work.name}"
 
 
 def train(work: Run, logs: Path, progress: Progress) -> bool:
@@ -29,17 +23,14 @@ def train(work: Run, logs: Path, progress: Progress) -> bool:
     """
     place = folder_of(work)
     stamp = Stamp(work.output / f"train-{work.name}.json")
-    key = digest(SCRIPT, TASK, (work.home / LOCK).read_text(encoding="utf-8"))
+    key = digest(SCRIPT, TASK, lock_of(work))
     if stamp.holds(key):
         return False
     (place / ".prepared").unlink(missing_ok=True)
-    environment = {name: value for name, value in clean_environment().items() if name != "MSADAPTER_SHELL"}
-    words = shlex.join(["bash", str(SCRIPT), str(place)])
-    command = f". {shlex.quote(str(work.home / 'env.sh'))} && exec {words}"
     try:
-        run(["bash", "-c", command], logs / "train-rl.log", progress, environment)
+        run_script(work, SCRIPT, [place], logs / "train-rl.log", progress)
     except ChildError as error:
-        raise ConvertError(f"the training ended with exit code {error.code}:\n{error.tail(20)}") from None
+        raise failure(error) from None
     before, after = shares(work)
     if after < before + THRESHOLD:
         raise ConvertError(
