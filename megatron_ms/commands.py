@@ -65,6 +65,11 @@ def add_config_arguments(parser: argparse.ArgumentParser, optional: bool = False
     parser.add_argument(
         "config", nargs="?" if optional else None, metavar="CONFIG.yaml", help="the configuration"
     )
+    add_overrides(parser)
+
+
+def add_overrides(parser: argparse.ArgumentParser) -> None:
+    """Adds the argument `overrides`, a list of KEY=VALUE."""
     parser.add_argument(
         "overrides",
         nargs="*",

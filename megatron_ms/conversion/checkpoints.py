@@ -120,9 +120,9 @@ _DEFAULTS = {
 def _check_flags(settings: Settings, facts: Mapping[str, Any], config: Path) -> None:
     """Raises UserError for the first flag that config.json asks for, and that has another value."""
     kind = str(facts.get("model_type"))
-    needed = _of_gemma2(facts, config) if kind == "gemma2" else {}
-    if table := names.TABLES.get(kind):
-        needed = table.flags(facts, config)
+    table = names.TABLES.get(kind)
+    flags_of = table.flags if table else _FLAGS.get(kind)
+    needed = flags_of(facts, config) if flags_of else {}
     if facts.get(forms.ALIBI):
         needed["position_embedding_type"] = "alibi"
     for name, wanted in needed.items():
@@ -153,6 +153,10 @@ def _of_gemma2(facts: Mapping[str, Any], config: Path) -> dict[str, Any]:
         "query_pre_attn_scalar": facts.get("query_pre_attn_scalar", 256),
         "interleave_sliding_window": facts.get("sliding_window", 4096),
     }
+
+
+# Model type -> the flags of a family whose names of tensors upstream's converter has.
+_FLAGS = {"gemma2": _of_gemma2}
 
 
 def _check_window(settings: Settings, facts: Mapping[str, Any], config: Path) -> None:

@@ -137,7 +137,7 @@ def _check(job: _Job, form: str) -> None:
         raise job.document.error("run.trees", f"{job.trees.programs} reads and writes the format torch alone")
     if job.wanted.run.task == "lora":
         raise job.document.error("run.task", "matrices of LoRA stay in the layout of their training")
-    if megatron.uneven(job.wanted) or len(set(str(layout.get("num_layer_list") or "").split(","))) > 1:
+    if megatron.uneven(job.wanted) or megatron.unequal(layout.get("num_layer_list")):
         message = (
             "Megatron's distributed checkpoints number the layers of stages of different lengths wrongly"
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import collections
 
+from ..commands import add_overrides
+
 HELP = "list the recipes, their sizes and how far each family is proven"
 
 
@@ -16,9 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME or CONFIG.yaml",
         help="list only recipes whose name contains this, or the one of a configuration",
     )
-    parser.add_argument(
-        "overrides", nargs="*", metavar="KEY=VALUE", help="change a value of the configuration"
-    )
+    add_overrides(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..commands import add_overrides
 from ..errors import UserError
 
 if TYPE_CHECKING:
@@ -26,9 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER or CONFIG.yaml",
         help="the folder of the runs, or a configuration, whose runs are shown (default: runs)",
     )
-    parser.add_argument(
-        "overrides", nargs="*", metavar="KEY=VALUE", help="change a value of the configuration"
-    )
+    add_overrides(parser)
     parser.add_argument("--name", help="only runs of this name; of a configuration it is its own")
     parser.add_argument("--losses", type=int, default=3, metavar="N", help="last losses to show (default: 3)")
     parser.add_argument(

@@ -159,7 +159,12 @@ def check_trees(settings: Settings, trees: Trees) -> None:
 
 def uneven(settings: Settings) -> bool:
     """Whether stages have different numbers of layers, which MindSpeed-LLM does not tell to distributed checkpoints."""
-    return len(set(str(settings.flag("num_layer_list") or "").split(","))) > 1
+    return unequal(settings.flag("num_layer_list"))
+
+
+def unequal(layers: Any) -> bool:
+    """Whether a value of --num-layer-list, such as 1,3, or None, has different numbers."""
+    return len(set(str(layers or "").split(","))) > 1
 
 
 def refuse_uneven(settings: Settings) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from dataclasses import replace
@@ -260,6 +261,15 @@ def test_the_attention_of_gemma_2_is_that_of_the_model(place, facts, said) -> No
         checkpoints.check_geometry(settings, stated, place / "model")
 
 
+def _check_trees(words: list[str], said: str) -> upstream_trees.Trees:
+    """The trees of a configuration. They must be accepted, or refused with `said` if that is a text."""
+    settings = checkpoints.settings_of(config.load("convert.yaml", words))
+    trees = upstream_trees.find(settings.run.trees)
+    with pytest.raises(UserError, match=said) if said else contextlib.nullcontext():
+        megatron.check_trees(settings, trees)
+    return trees
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -272,13 +282,7 @@ def test_a_norm_after_the_embeddings_is_not_lost(place, words, said) -> None:
     """MindSpeed-LLM would train it wrongly with sequence parallelism, and leave it out of a distributed checkpoint."""
     words = [*TOYS["Qwen2.5"].words(), *words]
     for more, expected in (([], ""), (["model.embed_layernorm=true"], said)):
-        settings = checkpoints.settings_of(config.load("convert.yaml", [*words, *more]))
-        trees = upstream_trees.find(settings.run.trees)
-        if not expected:
-            megatron.check_trees(settings, trees)
-            continue
-        with pytest.raises(UserError, match=expected):
-            megatron.check_trees(settings, trees)
+        _check_trees([*words, *more], expected)
 
 
 def test_stages_of_different_lengths_have_no_distributed_checkpoint(place) -> None:
@@ -289,14 +293,7 @@ def test_stages_of_different_lengths_have_no_distributed_checkpoint(place) -> No
         ("'2,2'", "torch_dist", ""),
         ("'1,3'", "torch", ""),
     ):
-        more = [f"parallel.num_layer_list={stages}", f"save.format={form}"]
-        settings = checkpoints.settings_of(config.load("convert.yaml", [*words, *more]))
-        trees = upstream_trees.find(settings.run.trees)
-        if not said:
-            megatron.check_trees(settings, trees)
-            continue
-        with pytest.raises(UserError, match=said):
-            megatron.check_trees(settings, trees)
+        trees = _check_trees([*words, f"parallel.num_layer_list={stages}", f"save.format={form}"], said)
     document = config.load("convert.yaml", [*words, "parallel.num_layer_list='1,3'"])
     settings = checkpoints.settings_of(document)
     entries = [("convert", "ckpt_format", "torch_dist")]
