@@ -116,6 +116,8 @@ ALIASES = {
     "cfloat": "complex64",
     "cdouble": "complex128",
 }
+# Integers of few bits: name -> kind, as OTHERS has it.
+FEW_BITS = {f"{kind}{bits}": kind[0] for kind in ("uint", "int") for bits in range(1, 8)}
 # These dtypes have no kernels. They exist because programs compare with them.
 OTHERS = {
     n: dtype(100 + i, n, s, k, n.title().replace("Uint", "UInt") + "Storage")
@@ -129,8 +131,7 @@ OTHERS = {
             ("quint4x2", 1, "u"),
             ("quint2x4", 1, "u"),
             ("float8_e8m0fnu", 1, "f"),
-            *((f"uint{bits}", 1, "u") for bits in range(1, 8)),
-            *((f"int{bits}", 1, "i") for bits in range(1, 8)),
+            *((name, 1, kind) for name, kind in FEW_BITS.items()),
         ]
     )
 }

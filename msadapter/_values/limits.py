@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._host.native import load
-from .dtype import dtype
+from .dtype import FEW_BITS, dtype
 
 _C = load()
 # Limits of types that numpy does not have: eps, smallest normal, largest, lowest, resolution (decimal).
@@ -55,8 +55,8 @@ class iinfo:
     """Limits of an integer dtype."""
 
     def __init__(self, type: dtype):
-        few = type.name.lstrip("uint") in set("1234567")  # bits of a type that is only a name, in PyTorch too
-        if type.is_floating_point or type.is_complex or type.name == "bool" or few:
+        # PyTorch has integers of few bits as names alone, without limits.
+        if type.is_floating_point or type.is_complex or type.name == "bool" or type.name in FEW_BITS:
             raise TypeError(
                 f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'"
             )

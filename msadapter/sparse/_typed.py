@@ -12,10 +12,10 @@ from .._values.base import Base
 from .._values.device import device as Device
 from .._values.layout import LAYOUTS
 from .._values.size import Size
+from ..tensor._legacy import no_signature
 from ._construct import sparse_coo_tensor
 
-_SIGNATURES = """
- * (*, torch.device device = None)
+_SIGNATURES = """* (*, torch.device device = None)
  * (Tensor indices, Tensor values, *, torch.device device = None)
  * (Tensor indices, Tensor values, tuple of ints size, *, torch.device device = None)
  * (tuple of ints size, *, torch.device device = None)
@@ -28,14 +28,6 @@ def _is_size(value) -> bool:
 
 def _is_index(value) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _no_signature(args, kwargs) -> TypeError:
-    told = [type(a).__name__ for a in args] + [f"{name}={type(v).__name__}" for name, v in kwargs.items()]
-    listed = ", ".join(told) + ("" if args else ", ")
-    return TypeError(
-        f"new() received an invalid combination of arguments - got ({listed}), but expected one of:{_SIGNATURES}"
-    )
 
 
 def _new(args, kwargs, dtype):
@@ -55,7 +47,7 @@ def _new(args, kwargs, dtype):
         return sparse_coo_tensor(tuple(map(int, args)) or (0,), dtype=dtype)
     names = ("size",) if len(args) + len(kwargs) == 1 else ("indices", "values", "size")
     if len(args) > len(names) or set(kwargs) - set(names[len(args) :]):
-        raise _no_signature(args, kwargs)
+        raise no_signature(args, kwargs, _SIGNATURES)
     found = dict(zip(names, args, strict=False)) | kwargs
     if len(names) == 1 and args and isinstance(args[0], tuple | list) and not isinstance(args[0], Size):
         raise TypeError(
@@ -65,7 +57,7 @@ def _new(args, kwargs, dtype):
     tensors = [found.get(name) for name in names if name != "size"]
     size = [found["size"]] if "size" in found else []
     if not all(isinstance(one, Base) for one in tensors) or not all(map(_is_size, size)):
-        raise _no_signature(args, kwargs)
+        raise no_signature(args, kwargs, _SIGNATURES)
     if not tensors:
         return sparse_coo_tensor(tuple(size[0]), dtype=dtype)
     return sparse_coo_tensor(*tensors, *map(tuple, size))

@@ -56,13 +56,13 @@ def _read(args, kwargs) -> tuple:
         (name, value), *more = kwargs.items()
         fits = {"size": _is_size(value), "other": isinstance(value, Base), "data": True}.get(name, False)
         if args or more or not fits:
-            raise _no_signature(args, kwargs)
+            raise no_signature(args, kwargs)
         return (name, tuple(value)) if name == "size" else (name, value) if name == "other" else _data(value)
     first = args[0]
     if _is_index(first):
         return "size", tuple(_index(i, n) for n, i in enumerate(args, 1))
     if len(args) > 1:
-        raise _no_signature(args, kwargs)
+        raise no_signature(args, kwargs)
     if isinstance(first, Size):
         return "size", first
     if isinstance(first, Base):
@@ -97,13 +97,14 @@ def _data(value) -> tuple:
     return "data", value
 
 
-def _no_signature(args, kwargs) -> TypeError:
+def no_signature(args, kwargs, signatures: str = _SIGNATURES) -> TypeError:
+    """Return the error of an old constructor for arguments that fit none of its signatures."""
     told = [type(a).__name__ for a in args] + [
         f"{name}={type(value).__name__}" for name, value in kwargs.items()
     ]
     listed = ", ".join(told) + ("" if args else ", ")
     return TypeError(
-        f"new() received an invalid combination of arguments - got ({listed}), but expected one of:\n {_SIGNATURES}"
+        f"new() received an invalid combination of arguments - got ({listed}), but expected one of:\n {signatures}"
     )
 
 

@@ -268,7 +268,6 @@ bool with_onednn(Call &c, const Problem &p, onednn::Part part, const Tensor &ima
   }
   // oneDNN may copy operands to another layout. The parts of the batch need the same copies, and share their memory.
   std::vector<void *> copies;
-  if (sums && parts > 1) data[written] = c.scratch(weight.numel * item_size(DType::F32));
   for (int64_t k = 0; k < parts; ++k) {
     size_t next = 0;
     auto scratch = [&](int64_t bytes) {
@@ -276,10 +275,8 @@ bool with_onednn(Call &c, const Problem &p, onednn::Part part, const Tensor &ima
       return copies[next++];
     };
     if (!onednn::convolve(shape, part, data, scratch)) return false;
-    if (sums && parts > 1) {
-      if (k == 0) fill_zero(weight);
-      add_to(weight, static_cast<const float *>(data[written]));
-    }
+    if (sums && k > 0) add_to(weight, static_cast<const float *>(data[written]));
+    if (sums && k == 0 && parts > 1) data[written] = c.scratch(weight.numel * item_size(DType::F32));
     for (int i = 0; i < 3; ++i) data[i] = static_cast<char *>(data[i]) + step[i];
   }
   return true;

@@ -167,9 +167,9 @@ def _save_state_dict(
 ) -> Metadata:
     """Saves state_dict without handling of Stateful objects, with a writer that is ready."""
     if not use_collectives:
-        raise NotImplementedError(
-            "torch.distributed.checkpoint.state_dict_saver._save_state_dict: use_collectives=False is not supported "
-            "(docs/coverage.md)"
+        raise unsupported(
+            "torch.distributed.checkpoint.state_dict_saver._save_state_dict",
+            "use_collectives=False is not supported",
         )
     return _save(
         state_dict, storage_writer, process_group, planner or DefaultSavePlanner(), no_dist, coordinator_rank
