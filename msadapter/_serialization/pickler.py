@@ -6,9 +6,8 @@ Tensors become storages and calls of torch._utils, and msadapter.X becomes torch
 import pickle
 import types
 
-from .. import ops
 from .._host import extensions
-from ..ops._declare import place_of
+from ..ops._declare import OPERATOR_TYPES, place_of
 from ..ops._generator import Generator
 from ..tensor import Size, Tensor, device, dtype, layout, memory_format
 from . import names
@@ -74,7 +73,6 @@ class TorchReduce:
         self._plain = {cls.__reduce_ex__ for cls in (Tensor, parameter)}
         self._named = {dtype: "torch", memory_format: "torch"}
         self._size, self._device, self._layout = Size, device, layout
-        self._operator = type(ops.add)
         self._classes = {
             Tensor: ("torch", "Tensor"),
             parameter: ("torch.nn.parameter", "Parameter"),
@@ -88,7 +86,7 @@ class TorchReduce:
         kind = type(obj)
         if kind in self._named or kind is TorchGlobal:
             return str(obj).rpartition(".")[2]
-        if kind is self._operator:
+        if kind in OPERATOR_TYPES:
             space, name = place_of(obj)
             return (getattr, (self.tensor_class, name)) if space == "Tensor" else name
         if kind is self._device:
@@ -118,7 +116,7 @@ class TorchReduce:
             return obj.module, obj.name
         if type(obj) in self._named:
             return self._named[type(obj)], name
-        if type(obj) is self._operator:
+        if type(obj) in OPERATOR_TYPES:
             space, name = place_of(obj)
             return "torch" if space == "torch" else f"torch.{space}", name
         if isinstance(obj, type) and obj in self._classes:

@@ -57,6 +57,8 @@ t = _Table()
 
 declarations: dict[str, Declaration] = {}
 _by_function: dict[object, tuple[Declaration, bool]] = {}
+# The types of the callables: one of functions, and one of what is bound to an instance.
+OPERATOR_TYPES: set[type] = set()
 namespaces: dict[str, dict[str, object]] = collections.defaultdict(
     dict
 )  # "torch", "nn.functional", "linalg", "Tensor" ...
@@ -118,6 +120,7 @@ def _spec(
     nodes,
     limits,
     older,
+    dunder,
     inplace,
 ) -> dict:
     limits = _checked_limits(schema, limits or {})
@@ -176,7 +179,27 @@ def _spec(
         "recorded": composite and not facts.copied_to_out,
         "chain_of_views": facts.chain_of_views,
         "inplace": inplace,
+        "binds": inplace or dunder or _binds(schema.name),
     }
+
+
+# PyTorch writes the functions of these two namespaces in Python, and those of the others in C++, except for these. A function of
+# Python that is an attribute of a class is bound to its instances. One of C++ is not.
+_SPACES_IN_PYTHON = ("nn.functional", "signal.windows")
+_IN_PYTHON = "norm unique unique_consecutive unravel_index split tensordot lu cdist svd_lowrank pca_lowrank stft lobpcg"
+_IN_CPP = """
+    linear bilinear prelu hardshrink softshrink elu_ selu_ celu_ relu_ leaky_relu_ hardtanh_ threshold_ gelu softplus
+    logsigmoid conv1d conv_transpose1d conv2d conv_transpose2d conv3d conv_transpose3d pixel_shuffle pixel_unshuffle
+    channel_shuffle avg_pool1d adaptive_avg_pool1d avg_pool2d avg_pool3d one_hot scaled_dot_product_attention
+    pairwise_distance cosine_similarity rrelu_ native_channel_shuffle conv_tbc"""
+
+
+def _binds(name: str) -> bool:
+    """Return whether the function of this name is bound to the instances of a class that has it as an attribute."""
+    space, _, last = name.rpartition(".")
+    if space in _SPACES_IN_PYTHON:
+        return last not in _IN_CPP.split()
+    return space == "Tensor" or name in _IN_PYTHON.split()
 
 
 # The operators that Python has as augmented assignments (`x += y` calls `__iadd__`).
@@ -261,6 +284,7 @@ def _declare(text: str, *, kind, ms=None, numbers=None, writers=None, npu=None, 
         "nodes": nodes,
         "limits": limits,
         "older": older,
+        "dunder": dunder is not None and "m" not in forms,
     }
     d = Declaration(
         schema,
@@ -283,16 +307,17 @@ def _declare(text: str, *, kind, ms=None, numbers=None, writers=None, npu=None, 
     )
     d.function = _C.make_op(_spec(schema, **spec, inplace=False))
     _by_function[d.function] = (d, False)
-    if "m" in forms:
+    if "m" in forms or any(name.startswith("Tensor.") for name in aliases):
         d.method = _C.method_form(d.function)
         _by_function[d.method] = (d, False)
     if "i" in forms:
         d.inplace = _C.make_op(_spec(schema, **spec, inplace=True))
         _by_function[d.inplace] = (d, True)
-    copyreg.pickle(type(d.function), _reduce_operator)
     name = schema.name.split(".")[-1]
     for f, suffix in ((d.function, ""), (d.method, ""), (d.inplace, "_")):
         if f is not None:
+            OPERATOR_TYPES.add(type(f))
+            copyreg.pickle(type(f), _reduce_operator)
             f.__name__ = f.__qualname__ = name + suffix
             f.__module__ = "torch" if "." not in schema.name else "torch." + schema.name.rpartition(".")[0]
             f.__doc__ = schema.text

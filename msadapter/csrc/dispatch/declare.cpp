@@ -210,8 +210,8 @@ void add_names(const Table<Function> &table, PyObject *to) {
   for (auto &e : table) PyList_Append(to, checked(PyUnicode_FromString(e.first.c_str())).get());
 }
 
-PyObject *make_object(Op *op, bool inplace, bool method) {
-  auto *o = PyObject_New(OpObject, &op_type);
+PyObject *make_object(Op *op, bool inplace, bool method, bool binds) {
+  auto *o = PyObject_New(OpObject, binds ? &bound_op_type : &op_type);
   o->vectorcall = op_call;
   o->op = op;
   o->inplace = inplace;
@@ -231,7 +231,7 @@ const RareFacts &rare_facts(const Op &op) {
 // make_op(spec: dict) -> the callable
 PyObject *make_op(PyObject *, PyObject *spec) {
   try {
-    return make_object(read_op(spec), flag(spec, "inplace"), false);
+    return make_object(read_op(spec), flag(spec, "inplace"), false, flag(spec, "binds"));
   } catch (...) {
     translate_exception();
     return nullptr;
@@ -239,11 +239,11 @@ PyObject *make_op(PyObject *, PyObject *spec) {
 }
 
 PyObject *method_form(PyObject *, PyObject *function) {
-  if (Py_TYPE(function) != &op_type) {
+  if (!is_operator(function)) {
     PyErr_SetString(PyExc_TypeError, "method_form() takes a declared operator");
     return nullptr;
   }
-  return make_object(reinterpret_cast<OpObject *>(function)->op, false, true);
+  return make_object(reinterpret_cast<OpObject *>(function)->op, false, true, true);
 }
 
 PyObject *native_entries(PyObject *, PyObject *) {

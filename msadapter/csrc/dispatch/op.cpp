@@ -241,12 +241,17 @@ PyObject *op_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyOb
 namespace {
 
 // ---------------------------------------------------------------- the python type
-PyObject *op_get(PyObject *self, PyObject *obj, PyObject *) {  // as a method of Tensor
+PyObject *op_get(PyObject *self, PyObject *obj, PyObject *) {  // as a method of an instance
   if (!obj || obj == Py_None) {
     Py_INCREF(self);
     return self;
   }
   return PyMethod_New(self, obj);
+}
+// A function stays itself. It has __get__ nevertheless, by which Python's inspect.isroutine knows it.
+PyObject *same(PyObject *self, PyObject *, PyObject *) {
+  Py_INCREF(self);
+  return self;
 }
 PyObject *op_repr(PyObject *self) {
   return PyUnicode_FromFormat("<built-in method %s of type object>",
@@ -302,24 +307,28 @@ Ref call_torch_function(PyObject *function, PyObject *args, PyObject *kwargs) {
   return r.get() == Py_NotImplemented ? Ref() : r;
 }
 
-PyTypeObject op_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject op_type = {PyVarObject_HEAD_INIT(nullptr, 0)}, bound_op_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
 bool factories_on_cpu() { return default_device == 0; }
 bool fills_empty() { return fill_empty; }
 bool functions_overridden() { return torch_function_modes > 0; }
 
 bool init_ops(PyObject *module) {
-  op_type.tp_name = "builtin_function_or_method";
-  op_type.tp_basicsize = sizeof(OpObject);
-  op_type.tp_vectorcall_offset = offsetof(OpObject, vectorcall);
-  op_type.tp_dictoffset = offsetof(OpObject, dict);
-  op_type.tp_call = PyVectorcall_Call;
-  op_type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
-  op_type.tp_descr_get = op_get;
-  op_type.tp_repr = op_repr;
-  op_type.tp_getattro = PyObject_GenericGetAttr;
-  op_type.tp_setattro = PyObject_GenericSetAttr;
-  if (PyType_Ready(&op_type) < 0) return false;
+  for (PyTypeObject *type : {&op_type, &bound_op_type}) {
+    type->tp_name = "builtin_function_or_method";
+    type->tp_basicsize = sizeof(OpObject);
+    type->tp_vectorcall_offset = offsetof(OpObject, vectorcall);
+    type->tp_dictoffset = offsetof(OpObject, dict);
+    type->tp_call = PyVectorcall_Call;
+    type->tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL;
+    type->tp_repr = op_repr;
+    type->tp_getattro = PyObject_GenericGetAttr;
+    type->tp_setattro = PyObject_GenericSetAttr;
+  }
+  op_type.tp_descr_get = same;
+  bound_op_type.tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR;
+  bound_op_type.tp_descr_get = op_get;
+  if (PyType_Ready(&op_type) < 0 || PyType_Ready(&bound_op_type) < 0) return false;
   return PyModule_AddFunctions(module, functions) == 0;
 }
 

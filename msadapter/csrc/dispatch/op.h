@@ -128,7 +128,10 @@ struct OpObject {
   bool method;  // the form in the class Tensor: without out=, and its first argument must be a tensor
   PyObject *dict;
 };
-extern PyTypeObject op_type;
+// The types of operators. An object of the first one is a function: as an attribute of a class it stays one, as
+// PyTorch's functions from C++ do. One of the second is bound to an instance, as a function of Python is.
+extern PyTypeObject op_type, bound_op_type;
+inline bool is_operator(PyObject *o) { return Py_TYPE(o) == &op_type || Py_TYPE(o) == &bound_op_type; }
 
 // The graph node of a call of an Op.
 struct OpNode final : Node {

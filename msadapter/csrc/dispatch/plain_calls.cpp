@@ -10,7 +10,7 @@ namespace msa {
 Op *op_named(const char *name) {
   PyObject *table = table_function("t");
   Ref f = checked(PyObject_GetAttrString(table, name));
-  check(Py_TYPE(f.get()) == &op_type, name, " is not an operator");
+  check(is_operator(f.get()), name, " is not an operator");
   return reinterpret_cast<OpObject *>(f.get())->op;
 }
 

@@ -23,6 +23,9 @@ def trained(steps=3, **options):
         (p * r(4, 6).flip(0)).sum().backward()
         o.step()
     return p
+def bound(space, names):  # those that are bound to the instances of a class which has them as an attribute
+    found = {name: getattr(space, name) for name in names.split()}
+    return [name for name, f in found.items() if getattr(type("A", (), {"f": f})(), "f") is not f]
 def counted(f, *inputs):
     with FlopCounterMode(display=False) as c:
         out = f(*inputs)
@@ -144,4 +147,16 @@ CASES = [
     "D = torch.distributions; A = type('A', (), {}); D.register_kl(A, A)(lambda p, q: 7.0); D.kl_divergence(A(), A())",
     "!torch.distributions.register_kl(3, int)",
     "q = torch.distributions.transforms.ExpTransform(cache_size=1); y = q(x); (q._cached_x_y[0] is x, q._cached_x_y[1] is y)",
+    # operators as attributes of a class
+    "A = type('A', (), {'add': torch.add, 'conv': torch.conv2d}); (A().add(x, x), A().conv(r(1, 1, 3, 3), r(1, 1, 2, 2)))",
+    "A = type('A', (torch.Tensor,), {'swish': torch.nn.functional.silu}); r(3).as_subclass(A).swish()",
+    "bound(torch, 'abs add relu sigmoid matmul einsum stack cat where conv2d conv_transpose3d dropout layer_norm embedding sum max "
+    "norm unique unique_consecutive unravel_index split tensordot lu cdist svd_lowrank pca_lowrank stft istft lobpcg')",
+    "bound(F, 'relu silu mish elu dropout layer_norm rms_norm cross_entropy mse_loss interpolate pad embedding max_pool2d "
+    "adaptive_avg_pool2d batch_norm normalize softmax log_softmax grid_sample hardtanh leaky_relu')",
+    "bound(F, 'linear bilinear prelu hardshrink softshrink gelu softplus logsigmoid conv1d conv2d conv3d conv_transpose2d "
+    "pixel_shuffle pixel_unshuffle channel_shuffle avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d one_hot "
+    "scaled_dot_product_attention pairwise_distance cosine_similarity conv_tbc')",
+    "bound(torch.fft, 'fft rfft fftn'), bound(torch.linalg, 'inv norm svd'), bound(torch.special, 'erf zeta softmax')",
+    "bound(torch.signal.windows, 'hann kaiser gaussian'), __import__('inspect').isroutine(torch.add)",
 ]
