@@ -22,6 +22,7 @@ from .sections import SECTIONS, section_class
 RECIPES = Path(__file__).resolve().parents[1] / "recipes"
 _TOP = ("recipe", "name")
 _MOST = 1 << 20  # bytes of a configuration file
+_DEEPEST = 50  # lists and mappings inside one another; libyaml's stack overflows at some ten thousand
 S = TypeVar("S", bound=Section)
 
 
@@ -151,6 +152,7 @@ def _read_file(path: Path) -> Layer:
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: byte {error.start} is not UTF-8 text: is it a YAML file?") from None
     try:
+        _check_depth(text, path)
         values = OmegaConf.to_container(OmegaConf.load(io.StringIO(text)), resolve=False)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
@@ -166,6 +168,17 @@ def _read_file(path: Path) -> Layer:
     origins: dict[str, str] = {}
     _lines(node, path, "", origins)
     return _normal(values, origins)
+
+
+def _check_depth(text: str, path: Path) -> None:
+    """Refuses lists and mappings that lie too deep, before they are built. This parser keeps its state outside the stack."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise UserError(
+                f"{path}, line {event.start_mark.line + 1}: more than {_DEEPEST} lists or mappings inside one another"
+            )
 
 
 def _lines(node: yaml.Node | None, path: Path, prefix: str, found: dict[str, str]) -> None:

@@ -23,7 +23,7 @@ def base_of(adapter: Path, like: str | None) -> Path:
     """
     try:
         named = like or json.loads((adapter / CONFIG).read_text(encoding="utf-8"))["base_model_name_or_path"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(
             f"{adapter / CONFIG}: the file does not name the adapter's model ({error!r}): set convert.like to the folder of "
             "the model"

@@ -35,7 +35,7 @@ def files(folder: Path) -> list[Path]:
     if index.is_file():
         try:
             names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UserError(f"{index}: is not an index of weights: {error!r}") from None
         for name in names:
             if Path(str(name)).name != name or not (folder / name).is_file():

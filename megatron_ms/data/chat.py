@@ -144,7 +144,7 @@ def _given(messages: Sequence[Message], system: str | None) -> list[dict[str, An
             calls = json.loads(message.content)
             calls = calls if isinstance(calls, list) else [calls]
             functions = [{"name": call["name"], "arguments": call["arguments"]} for call in calls]
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             raise BadSample("a call of a tool is not JSON with `name` and `arguments`") from None
         wrapped = [{"type": "function", "function": function} for function in functions]
         found.append({"role": "assistant", "content": "", "tool_calls": wrapped})

@@ -259,7 +259,7 @@ def _calls(content: str, as_blocks: bool) -> dict[str, str]:
         calls = json.loads(content.replace(thought[0], "") if thought else content)
         calls = calls if isinstance(calls, list) else [calls]
         pairs = [(call["name"], call["arguments"]) for call in calls]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise BadSample("a call of a tool is not JSON with `name` and `arguments`") from None
     if not as_blocks:
         if len(pairs) != 1:

@@ -170,7 +170,7 @@ def _checked_folder(name: str) -> Path:
         raise UserError(f"generate.model: {name} has no config.json: {hint}")
     try:
         facts = json.loads(config.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"generate.model: {config}: {error}") from None
     if not isinstance(facts, dict):
         raise UserError(f"generate.model: {config}: must be an object with keys")

@@ -107,7 +107,8 @@ def cache_root() -> Path:
     """Return the folder of the built libraries."""
     if os.environ.get("MSADAPTER_CACHE"):
         return Path(os.environ["MSADAPTER_CACHE"])
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "msadapter"
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "msadapter"
 
 
 def library_path() -> Path:

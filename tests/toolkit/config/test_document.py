@@ -111,7 +111,13 @@ def test_every_wrong_key_has_a_line(read) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(None, "no such file"), (b"\xff\xfe", "not UTF-8 text"), (b" " * 2**21, "larger than a megabyte")]
+    ("content", "message"),
+    [
+        (None, "no such file"),
+        (b"\xff\xfe", "not UTF-8 text"),
+        (b" " * 2**21, "larger than a megabyte"),
+        (b"run:\n  a: " + b"[" * 10**5 + b"]" * 10**5, "line 2: more than 50 lists"),
+    ],
 )  # fmt: skip
 def test_files_that_are_no_configuration(read, tmp_path: Path, content, message) -> None:
     path = tmp_path / "other.yaml"

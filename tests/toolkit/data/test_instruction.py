@@ -199,6 +199,19 @@ def test_a_pair_by_the_tokenizers_template(tokenizer: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("content", ["{}", '[{"name": 1}]', "[" * 10**5])
+def test_a_call_that_is_not_json_spoils_only_its_sample(tokenizer: Path, content: str) -> None:
+    talk = [
+        Message("user", "Q"),
+        Message("function", content),
+        Message("observation", "1"),
+        Message("assistant", "a"),
+    ]
+    for form in (ChatFormat(load_tokenizer(str(tokenizer))), TemplateFormat(template("default"), Bytes())):
+        with pytest.raises(BadSample, match="is not JSON with `name` and `arguments`"):
+            form.conversation(talk, None)
+
+
 def test_templates_that_do_not_fit(tokenizer: Path) -> None:
     found = load_tokenizer(str(tokenizer))
     with pytest.raises(BadSample, match="the chat template refuses it: no"):
