@@ -97,6 +97,7 @@ from ._values.layout import LAYOUTS as _LAYOUTS  # noqa: E402
 from ._values.limits import finfo, iinfo  # noqa: E402, F401
 from .tensor import Size, Tensor, TypedStorage, UntypedStorage, device, dtype, layout, memory_format  # noqa: E402, F401
 from .tensor._arguments import dtype_from_type_name as _dtype_from_type_name  # noqa: E402
+from .tensor._asarray import asarray  # noqa: E402, F401
 from .tensor._construct import frombuffer  # noqa: E402, F401
 from .tensor._dlpack import from_dlpack  # noqa: E402, F401
 from .tensor._legacy import legacy_new as _legacy_new  # noqa: E402
@@ -208,11 +209,6 @@ def typename(obj) -> str:
         if cls.__module__ not in ("builtins", None)
         else cls.__qualname__
     )
-
-
-def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):  # noqa: F811
-    out = tensor(obj, dtype=dtype, device=device) if copy else as_tensor(obj, dtype=dtype, device=device)
-    return out.requires_grad_() if requires_grad else out
 
 
 def get_num_interop_threads() -> _builtins.int:

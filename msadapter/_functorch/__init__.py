@@ -1,5 +1,12 @@
 """torch._functorch: the modules in which PyTorch has the functions of torch.func."""
 
-from . import apis, batch_norm_replacement, eager_transforms, functional_call
+from . import apis, batch_norm_replacement, deprecated, eager_transforms, functional_call, make_functional
 
-__all__ = ["apis", "batch_norm_replacement", "eager_transforms", "functional_call"]
+__all__ = [
+    "apis",
+    "batch_norm_replacement",
+    "deprecated",
+    "eager_transforms",
+    "functional_call",
+    "make_functional",
+]

@@ -14,6 +14,7 @@ from collections import Counter, OrderedDict
 
 from .._host import extensions
 from ..tensor import Size, Tensor, device
+from ..tensor._pickling import OWN_ATTRIBUTES
 from . import names
 
 # Only nested tuples can take long to hash: a few bytes of pickle can describe 2**60 leaves.
@@ -198,7 +199,9 @@ def check_state(kind, state) -> None:
             continue
         if type(part) not in (dict, OrderedDict):
             refuse(f"the state of {kind.__name__} is {described(part)}, no dict")
-        for name in part:
+        for name, value in part.items():
+            if name in _MARKS and type(value) is bool:
+                continue
             if type(name) is not str or not _is_free(kind, name):
                 refuse(f"the state of {kind.__name__} may not set {described(name)}")
 
@@ -209,7 +212,7 @@ def _is_free(kind, name: str) -> bool:
     sparse = issubclass(kind, Tensor) and kind not in (Tensor, extensions.parameter_class.value)
     if name in getattr(kind, "__dataclass_fields__", ()):
         return True
-    if name.startswith("__") or name in _INTERNAL or (sparse and name.startswith("_")):
+    if name.startswith("__") or name in OWN_ATTRIBUTES | _MARKS or (sparse and name.startswith("_")):
         return False
     found = inspect.getattr_static(kind, name, None)
     return (
@@ -219,18 +222,8 @@ def _is_free(kind, name: str) -> bool:
     )
 
 
-# Attributes in which this package stores its own facts about a tensor.
-_INTERNAL = frozenset(
-    [
-        "_backward_hooks",
-        "_grad_dtype",
-        "_is_buffer",
-        "_is_param",
-        "_retained_grad",
-        "_retains",
-        "_wrapper_device",
-    ]
-)
+# What makes a tensor of another class a parameter or a buffer, as in PyTorch.
+_MARKS = frozenset(["_is_buffer", "_is_param"])
 
 
 _REBUILDERS = {

@@ -74,6 +74,7 @@ _WRITTEN_IN = {
     "profiler.events": "torch.autograd.profiler_util torch.profiler",
     "sparse._construct": "torch torch.sparse",
     "sparse._operators": "torch torch.sparse",
+    "tensor._asarray": "torch",
     "tensor._construct": "torch",
     "tensor._printing": "torch._tensor_str",
     "utils._selective_checkpoint": "torch.utils.checkpoint",

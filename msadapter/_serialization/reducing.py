@@ -5,20 +5,16 @@ from collections import OrderedDict
 from .._host import extensions
 from .._values.layout import LAYOUTS
 from ..tensor import Tensor
+from ..tensor._pickling import user_attributes
 from .names import TorchGlobal, has_typed_storage
 from .storage_ref import StorageRef, location_tag
 
 _STRIDED = LAYOUTS["strided"]
 
 
-def _tensor_state(tensor) -> dict:
-    """Return the Python attributes that the user has set on a tensor."""
-    return {k: v for k, v in getattr(tensor, "__dict__", {}).items() if not k.startswith("_")}
-
-
 def reduce_tensor(tensor):
     """Return the (function, arguments) pair with which a file stores a tensor, a Parameter or a subclass."""
-    state = _tensor_state(tensor)
+    state = user_attributes(tensor)
     hooks = OrderedDict()
     if isinstance(tensor, extensions.parameter_class.value):
         inner = tensor.detach()

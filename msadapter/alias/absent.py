@@ -11,6 +11,7 @@ import dis
 import functools
 import json
 import sys
+from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -97,14 +98,19 @@ def _import_error(module: ModuleType, name: str, attribute: str) -> ImportError:
 
 
 class AbsentFinder:
-    """The last finder in `sys.meta_path`. It finds nothing, and says so when a module of PyTorch is imported that is absent."""
+    """The last finder in `sys.meta_path`. It says so when a module of PyTorch is imported that is absent.
 
-    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Return None.
+    A program may add finders of its own later, which stand behind this one. What they find is not absent.
+    """
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return what a later finder finds, or None.
 
         Raises:
-            ModuleNotFoundError: an import statement asks for a module that PyTorch has. `importlib.util.find_spec`, with
-                which programs only ask, gets None.
+            ModuleNotFoundError: an import statement asks for a module that PyTorch has and that no finder knows.
+                `importlib.util.find_spec`, with which programs only ask, gets None.
         """
         caller = sys._getframe(
             2
@@ -112,7 +118,20 @@ class AbsentFinder:
         if fullname.startswith("torch.") and caller == "_find_and_load_unlocked":
             text = module_text(fullname)
             if text is not None:
-                raise ModuleNotFoundError(text, name=fullname)
+                spec = self._found_later(fullname, path, target)
+                if spec is None:
+                    raise ModuleNotFoundError(text, name=fullname)
+                return spec
+        return None
+
+    def _found_later(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None
+    ) -> ModuleSpec | None:
+        behind = sys.meta_path[sys.meta_path.index(self) + 1 :] if self in sys.meta_path else []
+        for finder in behind:
+            spec = finder.find_spec(fullname, path, target)
+            if spec is not None:
+                return spec
         return None
 
     def invalidate_caches(self) -> None:

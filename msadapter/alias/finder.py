@@ -61,6 +61,7 @@ REQUIRED = ("jinja2", "networkx", "sympy")
 ALIASES = {
     "torch": "msadapter",
     "torch_npu": "msadapter.torch_npu",
+    "functorch": "msadapter.functorch",  # which PyTorch brings along
     "mindio_ttp": "msadapter.mindio_ttp",  # which MindSpeed imports for its recovery
 }
 

@@ -58,6 +58,7 @@ utils.backcompat utils.checkpoint utils.collect_env utils.data utils.data._utils
 utils.data._utils.fetch utils.data._utils.worker utils.data.dataloader utils.data.dataset
 utils.data.datapipes utils.data.datapipes.iter utils.data.datapipes.iter.combinatorics
 utils.data.distributed utils.data.sampler utils.deterministic utils.dlpack utils.hooks utils.weak version xpu
+_refs _refs._conversions _refs.fft _refs.linalg _refs.nn _refs.nn.functional _refs.special
 _higher_order_ops _higher_order_ops.associative_scan
 _higher_order_ops.cond _higher_order_ops.map _higher_order_ops.scan _higher_order_ops.while_loop
 torch_version utils._contextlib utils._foreach_utils cuda.tunable
@@ -103,6 +104,6 @@ ELSEWHERE = {
 OURS = frozenset(
     """
 __main__ _absent_device _aten _checks _errors _host _native_names _process _quantized _serialization
-_standard_names _symbolic _values _vision alias csrc flash_attn mindio_ttp tensor torch_npu transformer_engine triton
+_standard_names _symbolic _values _vision alias csrc flash_attn functorch mindio_ttp tensor torch_npu transformer_engine triton
 """.split()  # noqa: SIM905 (as above)
 )

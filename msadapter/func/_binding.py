@@ -45,9 +45,9 @@ def bind(declaration, args, kwargs) -> dict:
 
 
 def _has_trailing_sizes(positional, args) -> bool:
-    """Return whether several ints stand for one list, as in ``x.permute(1, 0)``."""
+    """Return whether several ints stand for one list, as in ``x.permute(1, 0)``. The list is the last parameter then."""
     for i, p in enumerate(positional[:2]):
-        if p.type == "int[]":
+        if p.type == "int[]" and p is positional[-1]:
             return len(args) > i + 1 and all(isinstance(a, int) and not isinstance(a, bool) for a in args[i:])
     return False
 

@@ -38,8 +38,8 @@ class _Start:
         self.batched = [fully_batched(x) for x in tensors]
         self.plain = []
         for x in map(innermost, self.batched):
-            linked = self.outer and x.requires_grad
-            self.plain.append(x.view_as(x) if linked else x.detach().requires_grad_())
+            with enable_grad():
+                self.plain.append(x.view_as(x) if x.requires_grad else x.detach().requires_grad_())
         self.inputs = [rewrapped(p, b) for p, b in zip(self.plain, self.batched, strict=True)]
         self._own = {_C.gradient_edge(p)[0] for p in self.plain if p.is_leaf}
 
@@ -70,32 +70,37 @@ class _Start:
             todo.extend(following)
         return False
 
-    def gradients(self, outputs, vectors, keep=False):
-        """Return (gradients of the inputs, whether they are connected to the caller's graph)."""
+    def gradients(self, outputs, vectors, keep=False, recorded=None):
+        """Return the gradients of the inputs.
+
+        They are connected to the caller's graph if `recorded`, which is whether the caller records gradients.
+        """
+        recorded = self.outer if recorded is None else recorded
         pairs = [
             (innermost(o), innermost(v)) for o, v in zip(outputs, vectors, strict=True) if o.requires_grad
         ]
         if not pairs:
-            return [ops.zeros_like(x) for x in self.batched], False
+            return [ops.zeros_like(x) for x in self.batched]
         outs, vecs = zip(*pairs, strict=True)
-        linked = self.outer and (self.leads_outside(outs) or any(v.requires_grad for v in vecs))
+        linked = recorded and (self.leads_outside(outs) or any(v.requires_grad for v in vecs))
         found = autograd.grad(
             outs, self.plain, vecs, retain_graph=keep or linked, create_graph=linked, allow_unused=True
         )
         made = [ops.zeros_like(p) if g is None else g for g, p in zip(found, self.plain, strict=True)]
-        return [rewrapped(g, b) for g, b in zip(made, self.batched, strict=True)], linked
+        return [rewrapped(g, b) for g, b in zip(made, self.batched, strict=True)]
 
-    def left(self, tree):
+    def left(self, tree, recorded=None):
         """Return results for the caller.
 
-        They are detached, unless their graph reaches tensors of the caller.
+        They are detached, unless their graph reaches tensors of the caller, and the caller records gradients.
         """
+        recorded = self.outer if recorded is None else recorded
 
         def leave(x):
             if not isinstance(x, Tensor) or not x.requires_grad:
                 return x
             plain = innermost(x)
-            return x if self.outer and self.leads_outside([plain]) else rewrapped(plain.detach(), x)
+            return x if recorded and self.leads_outside([plain]) else rewrapped(plain.detach(), x)
 
         return tree_map(leave, tree)
 
@@ -111,13 +116,15 @@ def _differentiable(tree, where: str):
 
 
 def _chosen(args, argnums):
-    """Return the arguments at these positions, after checking them."""
+    """Return the positions of the chosen arguments, after checking them."""
     numbers = (argnums,) if isinstance(argnums, int) else argnums
-    if not isinstance(numbers, tuple) or not all(isinstance(n, int) for n in numbers):
-        raise RuntimeError(f"argnum must be int or tuple of ints, but got {argnums}")
+    if not isinstance(numbers, tuple):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     if not numbers:
         raise RuntimeError("argnums must be non-empty")
     for n in numbers:
+        if not isinstance(n, int):
+            raise RuntimeError(f"argnum must be int, got: {type(n)}")
         if not -len(args) <= n < len(args):
             raise RuntimeError(f"Got argnum={n}, but only {len(args)} positional inputs")
     numbers = [n % len(args) for n in numbers]
@@ -167,7 +174,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
                     f"{output.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
                 )
             value = fully_batched(output)
-            found, _ = start.gradients([value], [ops.ones_like(innermost(value))], keep=has_aux)
+            found = start.gradients([value], [ops.ones_like(innermost(value))], keep=has_aux)
         found = tree_unflatten(start.left(found), spec)
         found = found[0] if isinstance(argnums, int) else tuple(found)
         output = start.left(output)
@@ -190,7 +197,7 @@ def grad(func, argnums=0, has_aux=False):
 
 def _outputs(output, where: str):
     leaves, spec = tree_flatten(output)
-    if not leaves:
+    if not leaves or output is None:
         raise RuntimeError(
             f"{where}: Expected f to be a function that has non-empty output (got output = {output})"
         )
@@ -200,6 +207,20 @@ def _outputs(output, where: str):
                 f"{where}: expected f(*args) to return only tensors, got unsupported type {type(x)}"
             )
     return leaves, spec
+
+
+def _check_tensors(leaves, name: str) -> None:
+    """Check the primals or tangents of a jvp.
+
+    Raises:
+        RuntimeError: there are none, or something else than tensors.
+    """
+    where = "jvp(f, primals, tangents)"
+    if not leaves:
+        raise RuntimeError(f"{where}: Expected {name} to contain at least one Tensor.")
+    for x in leaves:
+        if not isinstance(x, Tensor):
+            raise RuntimeError(f"{where}: Expected {name} to only contain Tensors, got {type(x)}")
 
 
 class _Star:
@@ -255,9 +276,11 @@ def vjp(func, *primals, has_aux=False):
         ):  # this vmap runs over cotangents only, and the graph has no such batch
             if any(is_batched(v, level) for v in vectors):
                 return looped(vjp_fn, cotangents, {}, level, False)
+        recorded = _C.is_grad_enabled()
         with enable_grad():
-            found, _ = start.gradients(values, [fully_batched(v, start.depth) for v in vectors], keep=True)
-        made = tree_unflatten(start.left(found), spec)
+            own = [fully_batched(v, start.depth) for v in vectors]
+            found = start.gradients(values, own, keep=True, recorded=recorded)
+        made = tree_unflatten(start.left(found, recorded), spec)
         return tuple(made)
 
     output = start.left(output)
@@ -270,7 +293,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         raise RuntimeError(
             "jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
         )
-    leaves, spec = _differentiable(primals, "jvp")
+    leaves, spec = tree_flatten(primals)
     directions, tangent_spec = tree_flatten(tangents)
     if tangent_spec != spec:
         raise RuntimeError(
@@ -279,6 +302,9 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
             "is a tuple of 3 tensors, tangents also must be. Got primals with structure "
             f"{spec} and tangents with structure {tangent_spec}"
         )
+    _check_tensors(leaves, "primals")
+    _check_tensors(directions, "tangents")
+    _differentiable(primals, "jvp")
     start = _Start(leaves)
     with start.function_runs():
         output, aux = _split_aux(

@@ -8,6 +8,7 @@ from .. import ops
 from .._host import extensions
 from .._utils import _rebuild_parameter, _rebuild_parameter_with_state
 from ..tensor import Tensor
+from ..tensor._pickling import user_attributes
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 
@@ -56,16 +57,11 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return "Parameter containing:\n" + super().__repr__()
 
     def __reduce_ex__(self, protocol):
-        state = {k: v for k, v in self.__dict__.items() if k in _user_attributes(self)}
+        state = user_attributes(self)
         # Backward hooks are not pickled, because they belong to the running process.
         if not state:
             return _rebuild_parameter, (self.data, self.requires_grad, OrderedDict())
         return _rebuild_parameter_with_state, (self.data, self.requires_grad, OrderedDict(), state)
-
-
-def _user_attributes(tensor):
-    """Return the attributes that user code has set. Attributes of the library start with an underscore."""
-    return {name for name in tensor.__dict__ if not name.startswith("_") and name != "grad"}
 
 
 extensions.parameter_class.provide(Parameter)

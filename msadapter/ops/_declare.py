@@ -453,7 +453,8 @@ def op(
             lets the result's be cast to. "cat": the same, but the error is that of the function cat. "floating": any
             floating point type. "any". "decides": any, and it is the dtype of the computation, as the argument ``dtype``
             is, which must be the same if it is given. "creates": the same, and also the device and the layout are those of
-            the result. By default, "creates" for functions that have an argument ``device``, "cast" for operators that
+            the result. "fills": like "creates", and a tensor with as many elements as the result keeps its shape. By default,
+            "creates" for functions that have an argument ``device``, "cast" for operators that
             promote, "same" for all others.
         chain_of_views: its result counts as a view of a view, like that of an index with several parts.
         copies: each number of the result is an unchanged number of the operand.

@@ -19,7 +19,17 @@ _CHOICES = {  # facts that are one word of several
     "random": ("each", "values", "sizes", "other"),
     "backward": ("plain", "sizes"),
     "float8": ("any", "tensors", "infinite"),
-    "out_dtype": ("any", "cast", "cat", "creates", "decides", "floating", "same", "same scalar type"),
+    "out_dtype": (
+        "any",
+        "cast",
+        "cat",
+        "creates",
+        "decides",
+        "fills",
+        "floating",
+        "same",
+        "same scalar type",
+    ),
 }
 
 

@@ -381,6 +381,7 @@ def new_full(self, size, fill_value, *, dtype, layout, device, requires_grad, pi
     f"arange(Scalar? start=None, Scalar? end=None, Scalar step=1, *, {OPTIONS}) -> Tensor",
     forms="fo",
     native="body",
+    out_dtype="fills",
 )
 def arange(start, end, step, *, dtype, layout, device, requires_grad, pin_memory):
     """Return the numbers from ``start`` (default 0) up to, but not including, ``end``."""
@@ -401,7 +402,11 @@ def _check_real(*numbers) -> None:
         raise RuntimeError("value cannot be converted to type double without overflow")
 
 
-@op(f"range(Scalar start=0, Scalar? end=None, Scalar step=1, *, {OPTIONS}) -> Tensor", forms="fo")
+@op(
+    f"range(Scalar start=0, Scalar? end=None, Scalar step=1, *, {OPTIONS}) -> Tensor",
+    forms="fo",
+    out_dtype="fills",
+)
 def range_(start, end, step, *, dtype, layout, device, requires_grad, pin_memory):
     """Like arange, but with ``end`` included. PyTorch has deprecated this function."""
     warnings.warn(
@@ -446,7 +451,11 @@ def _space_type(name, dtype, start, end):
     return dtype or inferred
 
 
-@op(f"linspace(TensorOrScalar start, TensorOrScalar end, int steps, *, {OPTIONS}) -> Tensor", forms="fo")
+@op(
+    f"linspace(TensorOrScalar start, TensorOrScalar end, int steps, *, {OPTIONS}) -> Tensor",
+    forms="fo",
+    out_dtype="fills",
+)
 def linspace(start, end, steps, *, dtype, layout, device, requires_grad, pin_memory):
     """Return ``steps`` evenly spaced numbers from ``start`` to ``end``, both included."""
     start, end = _scalar(start), _scalar(end)
@@ -461,6 +470,7 @@ def linspace(start, end, steps, *, dtype, layout, device, requires_grad, pin_mem
 @op(
     f"logspace(TensorOrScalar start, TensorOrScalar end, int steps, float base=10.0, *, {OPTIONS}) -> Tensor",
     forms="fo",
+    out_dtype="fills",
 )
 def logspace(start, end, steps, base, *, dtype, layout, device, requires_grad, pin_memory):
     """Return ``base`` to the powers of linspace(start, end, steps)."""

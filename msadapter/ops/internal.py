@@ -53,8 +53,10 @@ def _copy_one(result, out, dtypes):
         raise RuntimeError(
             f"result type {_pretty(result.dtype)} can't be cast to the desired output type {_pretty(out.dtype)}"
         )
+    if dtypes == "fills" and out.numel() == result.numel():
+        result = result.reshape(out.shape)
     if out.shape != result.shape:
-        if out.numel() and dtypes != "creates":
+        if out.numel() and dtypes not in ("creates", "fills"):
             _warn_resized(out.shape, result.shape)
         out.resize_(result.shape)
         if not result.is_contiguous() and is_dense(

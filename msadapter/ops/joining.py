@@ -54,6 +54,8 @@ def cat(tensors, dim):
         shape = x.shape
         rank = len(shape)
         lengths.append(-1 if rank == 1 and shape[0] == 0 else shape[dim] if -rank <= dim < rank else 0)
+    if all(n < 0 for n in lengths):  # then the dim does not matter, in range or not
+        dim = 0
     return t._cat(tensors, dim, lengths)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 from ._declare import composite, op, raw, t
 from .reduction import count_of, restored, spread
@@ -111,8 +112,24 @@ def _moment_arguments(dim, unbiased, keepdim, correction):
     return (list(dim) if dim else None), correction, keepdim
 
 
-def _moment(name, x, dim, unbiased, keepdim, correction):
+def _warn_degrees_of_freedom(name, x, dim, correction) -> None:
+    """Warn if no result is defined, because as many elements are reduced as the correction takes away, or fewer."""
+    shape = x.shape
+    if dim is not None and not all(-len(shape) <= d < len(shape) for d in dim):
+        return  # the operator refuses these dims
+    if math.prod(shape if dim is None else [shape[d] for d in dim]) > correction:
+        return
+    for _ in range(2 if x.is_complex() else 1):  # of a complex tensor the two parts are reduced
+        warnings.warn(
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
+            "(input numel divided by output numel).",
+            stacklevel=4,
+        )
+
+
+def _moment(name, x, dim, unbiased, keepdim, correction, function=None):
     dim, correction, keepdim = _moment_arguments(dim, unbiased, keepdim, correction)
+    _warn_degrees_of_freedom(function or name, x, dim, correction)
     if not (x.dtype.is_floating_point or x.is_complex()):
         raise RuntimeError("std and var only support floating point and complex dtypes")
     if x.is_complex():
@@ -124,8 +141,9 @@ def _moment(name, x, dim, unbiased, keepdim, correction):
 def _moment_with_mean(name, x, dim, unbiased, keepdim, correction):
     where, degrees, _ = _moment_arguments(dim, unbiased, keepdim, correction)
     if x.dtype.is_floating_point:
+        _warn_degrees_of_freedom(f"{name}_mean", x, where, degrees)
         return (t._std_mean if name == "std" else t._var_mean)(x, where, degrees, keepdim)
-    return _moment(name, x, dim, unbiased, keepdim, correction), t.mean(x, where, keepdim)
+    return _moment(name, x, dim, unbiased, keepdim, correction, f"{name}_mean"), t.mean(x, where, keepdim)
 
 
 _MOMENT = "(Tensor self, any dim=None, any unbiased=None, bool keepdim=False, *, Scalar? correction=None) -> "

@@ -294,6 +294,12 @@ def _array_of(data, dtype):
         raise
     if array.dtype == object and dtype is not None and dtype.is_floating_point and _all_integers(data):
         array = array.astype(np.float64)
+    if (
+        array.dtype == object
+        and dtype is dtypes.ALL["bool"]
+        and all(isinstance(v, int | float) for v in array.flat)
+    ):
+        array = array.astype(np.bool_)
     if array.dtype == object:
         if any(isinstance(v, int) for v in np.ravel(array)):
             raise ValueError("Overflow when unpacking long long")

@@ -7,6 +7,24 @@ import copy
 from .._values.base import _C
 from .storage import UntypedStorage
 
+# Attributes in which this package stores its own facts about a tensor. All others are the user's, whatever their names.
+OWN_ATTRIBUTES = frozenset(
+    ["_backward_hooks", "_grad_dtype", "_retained_grad", "_retains", "_wrapper_device"]
+)
+
+
+def user_attributes(tensor) -> dict:
+    """Return the attributes that user code has set on a tensor.
+
+    Tensors of another layout keep their parts in attributes that start with an underscore.
+    """
+    parts = tensor.is_nested or tensor.layout._name != "strided"
+    return {
+        name: value
+        for name, value in tensor.__dict__.items()
+        if name not in OWN_ATTRIBUTES and not (parts and name.startswith("_"))
+    }
+
 
 def reduce_tensor(tensor, protocol):
     """Return (rebuild function, arguments): the used bytes of the storage, sizes and strides, and flags.

@@ -141,7 +141,7 @@ def _by_element(name: str, self, others: dict, function):
     columns = (v.expand_as(self).flatten().tolist() for v in (self, *others.values()))
     results = [function(*row) for row in zip(*columns, strict=True)]
     for value in results:
-        if not isinstance(value, complex if self.is_complex() else numbers.Real):
+        if not isinstance(value, numbers.Complex if self.is_complex() else numbers.Real):
             raise TypeError(f"must be real number, not {type(value).__name__}")
     if not self.is_floating_point() and not self.is_complex():
         results = [int(value) for value in results]

@@ -33,6 +33,16 @@ from .typed_storage import TypedStorage
 
 
 class _TensorMeta(type(Base)):
+    def __new__(mcs, name, bases, namespace, **kwargs):
+        # A tensor becomes one of a subclass when its class is changed, for which both must have the same layout. So the attributes
+        # that a subclass names in __slots__ stand in the __dict__ that each tensor has.
+        cls = super().__new__(
+            mcs, name, bases, {k: v for k, v in namespace.items() if k != "__slots__"}, **kwargs
+        )
+        if "__slots__" in namespace:
+            cls.__slots__ = namespace["__slots__"]
+        return cls
+
     def __instancecheck__(cls, instance):
         if cls is Tensor:
             return issubclass(type(instance), Base) or issubclass(instance.__class__, Base)

@@ -1,5 +1,6 @@
 """torch.utils."""
 
+import copyreg
 import importlib
 import importlib.util
 
@@ -29,13 +30,10 @@ def swap_tensors(t1, t2) -> None:
         RuntimeError: the classes have different slots.
     """
     if type(t1) is not type(t2):
-        if _slots(type(t1)) != _slots(type(t2)):
+        if set(copyreg._slotnames(type(t1))) != set(copyreg._slotnames(type(t2))):
             raise RuntimeError("Cannot swap t1 and t2 if they have different slots")
         t1.__class__, t2.__class__ = type(t2), type(t1)
     t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__
-    slots = [name for name in _slots(type(t1)) if name not in ("__dict__", "__weakref__")]
-    for name in slots:
-        _swap_attribute(t1, t2, name)
     flags = t1.requires_grad, t2.requires_grad
     for tensor in (t1, t2):
         if tensor.requires_grad and tensor.is_leaf:
@@ -53,21 +51,6 @@ def _poisoned(grad_outputs) -> None:
         "Trying to execute AccumulateGrad node that was poisoned by swap_tensors this can happen when you try to run backward on a "
         "tensor that was swapped. Change the device or dtype of a module before its forward or after its backward, not in between."
     )
-
-
-def _slots(kind: type) -> set[str]:
-    """Return the slots that the classes of a tensor's class declare."""
-    return {name for base in kind.__mro__ for name in vars(base).get("__slots__", ())}
-
-
-def _swap_attribute(t1, t2, name: str) -> None:
-    absent = object()
-    values = getattr(t1, name, absent), getattr(t2, name, absent)
-    for tensor, value in ((t1, values[1]), (t2, values[0])):
-        if value is not absent:
-            setattr(tensor, name, value)
-        elif hasattr(tensor, name):
-            delattr(tensor, name)
 
 
 def __getattr__(name):

@@ -92,6 +92,33 @@ if {name!r}.count(".") == 1:
 """)
 
 
+def test_a_finder_that_a_program_adds_later_is_asked():
+    python("""
+import importlib.machinery, sys, types
+import torch
+
+class Loader:
+    def create_module(self, spec):
+        return types.ModuleType(spec.name)
+    def exec_module(self, module):
+        module.of_the_program = True
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        return importlib.machinery.ModuleSpec(name, Loader()) if name == "torch.contrib" else None
+
+sys.meta_path.append(Finder())
+import torch.contrib
+assert torch.contrib.of_the_program
+try:
+    import torch.distributed.rpc.api
+except ModuleNotFoundError as error:
+    assert "docs/coverage.md" in str(error), error
+else:
+    raise AssertionError("it is here")
+""")
+
+
 def test_a_module_that_pytorch_does_not_have_either():
     python("""
 import torch

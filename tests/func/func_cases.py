@@ -3,8 +3,8 @@
 from tests.golden.answers import expressions
 
 SETUP = """
-from torch.func import functional_call, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, stack_module_state
-from torch.func import vjp, vmap
+from torch.func import functional_call, functionalize, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize
+from torch.func import stack_module_state, vjp, vmap
 x = torch.tensor([0.3, -1.2, 0.7])
 y = torch.tensor([-0.4, 0.9, 1.5])
 W = torch.tensor([[0.4, 0.8, -0.7], [-0.4, -0.6, 0.2], [-0.9, 1.1, -1.1], [0.1, -0.6, 0.4]])
@@ -24,6 +24,19 @@ class Own(F):
     @staticmethod
     def vmap(info, in_dims, a):
         return Own.apply(a) * info.batch_size, in_dims[0]
+class NoSetup(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a):
+        return a * 2
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+class NoRule(F):
+    generate_vmap_rule = False
+class OneResult(NoRule):
+    @staticmethod
+    def vmap(info, in_dims, a):
+        return a
 def filled(a):
     out = a.new_zeros(2)
     out[0] = a.sum()
@@ -188,5 +201,28 @@ EXPRESSIONS += [
     "stack_module_state([torch.nn.Linear(1, 1), torch.nn.Tanh()])",
     "torch.vmap is vmap",
     "v = x.clone().requires_grad_(); torch.autograd.grad(v.exp(), v, torch.eye(3), is_grads_batched=True)",
+    "vmap(lambda a: torch.nn.functional.max_pool2d(a, 2, 2))(torch.arange(96.0).reshape(2, 3, 4, 4))",
+    "vmap(lambda a: torch.nn.functional.max_pool1d(a, 2, 1, 1, 2))(torch.arange(24.0).reshape(2, 3, 4))",
+    "vmap(lambda a: a.permute(1, 0, 2).flip(0))(torch.arange(24.0).reshape(2, 2, 3, 2))",
+    "w = x.clone().requires_grad_(); o, f = vjp(torch.sin, w); [o.requires_grad, f(x)[0].requires_grad]",
+    "w = x.clone().requires_grad_(); o, f = vjp(torch.square, w); "
+    "(torch.no_grad().__enter__(), (g := f(x)[0]), torch.enable_grad().__enter__(), g.requires_grad, g)[3:]",
+    "w = x.clone().requires_grad_(); q = torch.no_grad(); q.__enter__(); o, f = vjp(torch.square, w); "
+    "q.__exit__(None, None, None); g = f(x)[0]; (o.requires_grad, g.requires_grad, torch.autograd.grad(g.sum(), w))",
+    "jvp(torch.sin, (), ())",
+    "jvp(torch.sin, (1.0,), (x,))",
+    "jvp(torch.sin, (x,), (1.0,))",
+    "jvp(torch.sin, (x,), x)",
+    "vjp(lambda a: None, x)",
+    "grad(torch.sin, argnums=1.5)(x)",
+    "grad(torch.sin, argnums=(0, 'a'))(x)",
+    "grad(lambda a: NoSetup.apply(a).sum())(x)",
+    "vmap(NoSetup.apply)(W)",
+    "vmap(NoRule.apply)(W)",
+    "vmap(OneResult.apply)(W)",
+    "vmap(Own.apply)(a=W)",
+    "functionalize(lambda a: a.clone().mul_(2).add_(1))(x), functionalize(torch.sin, remove='mutations_and_views')(x)",
+    "a = x.clone(); functionalize(lambda v: v.mul_(2))(a); a",
+    "functionalize(torch.sin, remove='views')",
 ]
 CASES = expressions(SETUP, EXPRESSIONS)

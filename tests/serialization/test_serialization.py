@@ -37,6 +37,31 @@ def test_reads_pytorchs_legacy_file(weights_only):
     cases.check(torch, torch.load(FILES / "legacy.pt", weights_only=weights_only), legacy=True)
 
 
+class Slots(torch.Tensor):
+    """A subclass whose attributes have slots, one of them private."""
+
+    __slots__ = ("elem", "__own")
+
+    def put(self, value):
+        self.__own = value
+        return self
+
+    def own(self):
+        return self.__own
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_attributes_of_a_subclass_are_saved(weights_only):
+    stream = io.BytesIO()
+    saved = torch.ones(2).as_subclass(Slots).put(4)
+    saved.elem, saved.other, saved._private = 3, 5, 6
+    torch.save(saved, stream)
+    stream.seek(0)
+    with torch.serialization.safe_globals([Slots]):
+        found = torch.load(stream, weights_only=weights_only)
+    assert type(found) is Slots and (found.elem, found.own(), found.other, found._private) == (3, 4, 5, 6)
+
+
 @pytest.mark.parametrize("legacy", [False, True])
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_round_trip(legacy, protocol):

@@ -1,7 +1,9 @@
 """Values whose dtype ``out=`` or ``dtype`` decides, options that contradict ``out=``, and warnings of deprecated calls."""
 
 SETUP = """
-import warnings
+import array, warnings
+import numpy as np
+from torch.utils.dlpack import to_dlpack
 u = torch.tensor([1, 0], dtype=torch.uint8)
 b = torch.tensor([True, False])
 f = torch.tensor([1.5, float("nan")])
@@ -12,6 +14,14 @@ def refused(call):
         return call()
     except Exception as error:
         return type(error).__name__
+def out_view(call):  # a view that is not contiguous, and its base
+    base = torch.zeros(2, 3)
+    return call(base.narrow(1, 1, 2)), base
+def shares(call):
+    a = np.arange(3.0)
+    t = call(a)
+    a[0] = 9
+    return t[0].item()
 def said(call):
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
@@ -46,6 +56,10 @@ _REDUCED = {
 _DRAWN = ("rand(5", "randn(5", "randint(100, (5,)", "randperm(5", "normal(0.5, 2.0, (5,)")
 _DTYPES = ("float64", "float32", "bfloat16", "int64", "int32", "int8", "bool", "complex64")
 _OPERAND = "(x := torch.tensor([[0.1, 2.6], [3.7, 1e-9]]))"
+_RANGES = ("linspace(0, 3, 4", "range(0, 3", "arange(4", "logspace(0, 1, 4", "linspace(0, 4, 5", "zeros(4")
+_OBJECTS = ("3", "[1, 2]", "np.arange(3.0)", "np.float32(3)", "f", "bytearray(8)", "array.array('f', [1, 2])",
+            "array.array('i', [1, 2])", "to_dlpack(torch.ones(2))", "range(3)", "bytearray(3)", "[]")  # fmt: skip
+
 CASES = [
     *[f"refused(lambda: {call}, dtype=torch.{d}))" for call in _CREATED.values() for d in _DTYPES],
     *[f"refused(lambda: {call}, out=to('{d}')))" for call in _CREATED.values() for d in _DTYPES],
@@ -83,4 +97,32 @@ CASES = [
     "said(lambda: torch.cat([f, f], out=torch.empty(3)))",
     "torch.cat([f, f], out=torch.empty(4, dtype=torch.int64))",
     *[f"[torch.manual_seed(3), torch.{call}, out=to('{d}'))][1]" for call in _DRAWN for d in ("float64", "float32")],
+    # an out= with as many elements as a range keeps its shape
+    *[f"out_view(lambda o: torch.{call}, out=o))" for call in _RANGES],
+    # asarray
+    *[f"torch.asarray({a})" for a in _OBJECTS],
+    *[f"refused(lambda: torch.asarray({a}, copy=False))" for a in _OBJECTS],
+    *[f"torch.asarray({a}, copy=True)" for a in _OBJECTS if "bytes" not in a],
+    "shares(lambda a: torch.asarray(a)), shares(lambda a: torch.asarray(a, copy=True)), "
+    "shares(lambda a: torch.asarray(memoryview(a)))",
+    "shares(lambda a: torch.asarray(a, dtype=torch.float64, copy=False)), shares(lambda a: torch.asarray(a, dtype=torch.float64))",
+    "shares(lambda a: torch.asarray(to_dlpack(torch.asarray(a)), copy=False))",
+    "refused(lambda: torch.asarray(f, dtype=torch.float64, copy=False))",
+    "refused(lambda: torch.asarray(f, device='meta', copy=False))",
+    "refused(lambda: torch.asarray([1, 2], requires_grad=True))",
+    "g = f.clone().requires_grad_(); (torch.asarray(g) is g, torch.asarray(g, requires_grad=False).requires_grad, "
+    "torch.asarray(g * 2, requires_grad=True).is_leaf, torch.asarray(g, copy=True).is_leaf, "
+    "torch.asarray(f.clone(), requires_grad=True))",
+    # numbers that no integer type has, as truth values
+    "torch.tensor([2**64, 0, -(2**63) - 1], dtype=torch.bool), torch.tensor((float('nan'), 0, -(2**63) - 1), dtype=torch.bool)",
+    "refused(lambda: torch.tensor([2**64]))",
+    # old empty vectors, with any dim
+    *[f"torch.cat([torch.ones(0), torch.ones(0)], dim={d})" for d in (-1, 0, 1, 5)],
+    "refused(lambda: torch.cat([f, torch.ones(0)], dim=5))",
+    # moments without degrees of freedom
+    *[f"said(lambda: torch.{name}(torch.ones(1{dtype})))" for name in ("var", "std", "var_mean", "std_mean")
+      for dtype in ("", ", dtype=torch.complex64")],
+    "said(lambda: torch.var(torch.ones(2, 1), 1)), said(lambda: torch.var(torch.ones(2, 1), 0)), "
+    "said(lambda: torch.std(torch.ones(3), correction=3))",
+    "torch.zeros(2, dtype=torch.complex64).apply_(lambda v: 5), torch.zeros(2).apply_(lambda v: 5)",
 ]  # fmt: skip

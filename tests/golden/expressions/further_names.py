@@ -1,7 +1,10 @@
 """Names beside the operators: optimizers, pruning, recurrent networks by weights, counts of operations, overrides."""
 
 SETUP = """
+import copy, io, pickle, warnings
+import functorch
 import torch.nn.utils.prune as prune
+from functorch.experimental import chunk_vmap
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode, register_flop_formula
 def r(*shape):
@@ -26,6 +29,36 @@ def trained(steps=3, **options):
 def bound(space, names):  # those that are bound to the instances of a class which has them as an attribute
     found = {name: getattr(space, name) for name in names.split()}
     return [name for name, f in found.items() if getattr(type("A", (), {"f": f})(), "f") is not f]
+class Slots(torch.Tensor):
+    __slots__ = ["elem", "__own"]
+    def put(self, value):
+        self.__own = value
+        return self
+    def got(self):
+        return self.__own
+class Wrapper(torch.Tensor):
+    __slots__ = ["elem"]
+    @staticmethod
+    def __new__(cls, elem):
+        made = torch.Tensor._make_wrapper_subclass(cls, elem.size(), strides=elem.stride(), dtype=elem.dtype)
+        made.elem = elem
+        return made
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        out = func(*(a.elem if isinstance(a, cls) else a for a in args), **(kwargs or {}))
+        return cls(out) if isinstance(out, torch.Tensor) else out
+def again(value):
+    stream = io.BytesIO()
+    torch.save(value, stream)
+    stream.seek(0)
+    return torch.load(stream, weights_only=True)
+def marked(tensor):
+    tensor._own, tensor.plain = 1, 2
+    return tensor
+def quietly(call):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return call()
 def counted(f, *inputs):
     with FlopCounterMode(display=False) as c:
         out = f(*inputs)
@@ -159,4 +192,30 @@ CASES = [
     "scaled_dot_product_attention pairwise_distance cosine_similarity conv_tbc')",
     "bound(torch.fft, 'fft rfft fftn'), bound(torch.linalg, 'inv norm svd'), bound(torch.special, 'erf zeta softmax')",
     "bound(torch.signal.windows, 'hann kaiser gaussian'), __import__('inspect').isroutine(torch.add)",
+    # attributes of tensors, whatever their names
+    "w = Wrapper(r(3)); ((w + 1).elem, type(w * w).__name__, Wrapper.__slots__)",
+    "a, b = r(2).as_subclass(Slots).put(1), r(3).as_subclass(Slots).put(2); torch.utils.swap_tensors(a, b); "
+    "(a.got(), b.got(), a.shape)",
+    "again(marked(r(2))).__dict__, again(marked(torch.nn.Parameter(r(2)))).__dict__, again([marked(r(2))])[0].__dict__",
+    "pickle.loads(pickle.dumps(marked(r(2)))).__dict__, pickle.loads(pickle.dumps(marked(torch.nn.Parameter(r(2))))).__dict__",
+    "copy.deepcopy(marked(r(2))).__dict__",
+    "b = again(torch.nn.Buffer(r(2))); (b.__dict__, isinstance(b, torch.nn.Buffer))",
+    "p = r(2).requires_grad_(); p.register_hook(print); (p * 2).retain_grad(); (p * 2).sum().backward(); again(p).__dict__",
+    # functorch, as PyTorch brings it along
+    "m = layer(); f, p = quietly(lambda: functorch.make_functional(m)); "
+    "(f(p, r(2, 4)), f.param_names, [tuple(q.shape) for q in f.parameters()], "
+    "next(f.parameters()).device.type, [q.requires_grad for q in p])",
+    "m = torch.nn.BatchNorm1d(4); f, p, b = quietly(lambda: functorch.make_functional_with_buffers(m.eval())); "
+    "(f(p, b, r(3, 4)), f.buffer_names)",
+    "m = layer(); f, p = quietly(lambda: functorch.make_functional(m, disable_autograd_tracking=True)); "
+    "[q.requires_grad for q in p]",
+    "!quietly(lambda: functorch.make_functional(torch.nn.BatchNorm1d(4)))",
+    "f, p, b = quietly(lambda: functorch.combine_state_for_ensemble([layer(), layer(), layer()])); "
+    "(torch.vmap(f, (0, 0, None))(p, b, r(2, 4)), p[0].requires_grad)",
+    "!quietly(lambda: functorch.combine_state_for_ensemble([]))",
+    "!quietly(lambda: functorch.combine_state_for_ensemble([layer(), torch.nn.ReLU()]))",
+    "quietly(lambda: functorch.grad(lambda v: (v**3).sum())(r(3))), quietly(lambda: functorch.vmap(torch.dot)(r(2, 3), r(2, 3)))",
+    "chunk_vmap(lambda v: v * 2, chunks=3)(torch.arange(7.0))",
+    "torch._refs.acos(r(3)), torch._refs.nn.functional.celu(r(3)), torch._refs.special.i0e(r(3)), "
+    "torch._refs._conversions.char(r(3))",
 ]

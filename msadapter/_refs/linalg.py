@@ -1,0 +1,5 @@
+"""torch._refs.linalg."""
+
+from ._names import finder
+
+__getattr__ = finder("linalg")

@@ -1,0 +1,5 @@
+"""torch._refs.nn."""
+
+from . import functional
+
+__all__ = ["functional"]
