@@ -335,6 +335,12 @@ _ELSEWHERE = {  # names whose module is imported when the name is first used
     **dict.fromkeys(
         (
             "smm",
+            "_validate_sparse_bsc_tensor_args",
+            "_validate_sparse_bsr_tensor_args",
+            "_validate_sparse_compressed_tensor_args",
+            "_validate_sparse_coo_tensor_args",
+            "_validate_sparse_csc_tensor_args",
+            "_validate_sparse_csr_tensor_args",
             "sparse_bsc_tensor",
             "sparse_bsr_tensor",
             "sparse_compressed_tensor",

@@ -7,6 +7,12 @@ from functools import wraps
 from ..tensor import Tensor
 from .optimizer import Optimizer
 
+EPOCH_DEPRECATION_WARNING = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
+    "`scheduler.step()` to step the scheduler. With an epoch, the closed form is used where there is one."
+)
+_MORE = "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
+
 
 def _values(optimizer, key):
     """Return a hyper-parameter of all groups. Tensors are copied."""
@@ -123,14 +129,7 @@ class LRScheduler:
             self._warn_order()
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(
-                "The epoch parameter in `scheduler.step()` was not necessary and is being "
-                "deprecated where "
-                "possible. Please use `scheduler.step()` to step the "
-                "scheduler.",
-                UserWarning,
-                stacklevel=2,
-            )
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self._update_lr(epoch)
 
     def _warn_order(self):
@@ -138,7 +137,7 @@ class LRScheduler:
             warnings.warn(
                 "Seems like `optimizer.step()` has been overridden after learning rate scheduler "
                 "initialization. Please, make sure to call `optimizer.step()` before "
-                "`lr_scheduler.step()`.",
+                f"`lr_scheduler.step()`. See more details at {_MORE}",
                 UserWarning,
                 stacklevel=3,
             )
@@ -147,7 +146,8 @@ class LRScheduler:
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch "
                 "1.1.0 and "
                 "later, you should call them in the opposite order: `optimizer.step()` before "
-                "`lr_scheduler.step()`.",
+                "`lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping the first value of the "
+                f"learning rate schedule. See more details at {_MORE}",
                 UserWarning,
                 stacklevel=3,
             )

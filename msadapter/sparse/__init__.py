@@ -9,7 +9,13 @@ from .._values.layout import LAYOUTS
 from ..ops._declare import t
 from ._base import SparseTensor, give_to_leaves
 from ._compressed import CompressedTensor
-from ._construct import (
+from ._construct import (  # noqa: F401  (torch has the private names too)
+    _validate_sparse_bsc_tensor_args,
+    _validate_sparse_bsr_tensor_args,
+    _validate_sparse_compressed_tensor_args,
+    _validate_sparse_coo_tensor_args,
+    _validate_sparse_csc_tensor_args,
+    _validate_sparse_csr_tensor_args,
     check_sparse_tensor_invariants,
     sparse_bsc_tensor,
     sparse_bsr_tensor,

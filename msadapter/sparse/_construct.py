@@ -185,4 +185,33 @@ sparse_csr_tensor = _of_layout("sparse_csr")
 sparse_csc_tensor = _of_layout("sparse_csc")
 sparse_bsr_tensor = _of_layout("sparse_bsr")
 sparse_bsc_tensor = _of_layout("sparse_bsc")
+
+
+def _validate_sparse_coo_tensor_args(indices, values, size, is_coalesced=None, check_pinning=None) -> None:
+    """RuntimeError unless these are the parts of a coordinate tensor."""
+    sparse_coo_tensor(indices, values, size, is_coalesced=is_coalesced, check_invariants=True)._check()
+
+
+def _validate_sparse_compressed_tensor_args(
+    compressed_indices, plain_indices, values, size, layout, check_pinning=None
+) -> None:
+    """RuntimeError unless these are the parts of a tensor of a compressed layout."""
+    sparse_compressed_tensor(
+        compressed_indices, plain_indices, values, size, layout=layout, check_invariants=True
+    )
+
+
+def _validator_of(name: str):
+    def validate(outer, inner, values, size, check_pinning=None) -> None:
+        _validate_sparse_compressed_tensor_args(outer, inner, values, size, LAYOUTS[name])
+
+    validate.__name__ = validate.__qualname__ = f"_validate_{name}_tensor_args"
+    validate.__doc__ = f"`_validate_sparse_compressed_tensor_args` of layout torch.{name}."
+    return validate
+
+
+_validate_sparse_csr_tensor_args = _validator_of("sparse_csr")
+_validate_sparse_csc_tensor_args = _validator_of("sparse_csc")
+_validate_sparse_bsr_tensor_args = _validator_of("sparse_bsr")
+_validate_sparse_bsc_tensor_args = _validator_of("sparse_bsc")
 MAKERS.update(dict.fromkeys(KINDS, sparse_compressed_tensor), sparse_coo=sparse_coo_tensor)

@@ -9,6 +9,7 @@ from .._errors import unsupported
 from .._host.native import load
 from ..autograd._over_values import declare_copies
 from ..ops._declare import declarations, t
+from ..ops.internal import _castable
 from ..tensor import Tensor
 from ..tensor._rare_methods import not_for
 from ._base import SparseTensor, operator
@@ -25,13 +26,26 @@ def _plain(x):
     return not isinstance(x, Tensor) or (is_dense(x) and x.ndim == 0)
 
 
+def _wrapped(dim: int, rank: int) -> int:
+    """Return a dim that counts from the front. IndexError if it is out of range."""
+    if not -rank <= dim < rank:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})"
+        )
+    return dim % rank
+
+
 def _written(name: str, function):
     """Declare ``name_``, which writes the result of ``function`` to its first operand."""
 
     def inplace(self, *args, **kwargs):
         if self.is_leaf and self.requires_grad and _C.is_grad_enabled():
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-        return self._take(function(self, *args, **kwargs))
+        result = function(self, *args, **kwargs)
+        if not _castable(result.dtype, self.dtype):
+            own, given = (x.dtype.storage_name.removesuffix("Storage") for x in (self, result))
+            raise RuntimeError(f"result type {given} can't be cast to the desired output type {own}")
+        return self._take(result.to(self.dtype))
 
     operator(name)(inplace)
 
@@ -44,14 +58,24 @@ def _unary(declaration, name: str):
         self = self.coalesce() if is_coo(self) and not declaration.facts.linear else self
         return self._with(function(self._v, *args, **kwargs))
 
+    def written(self, *args, **kwargs):
+        if is_coo(self) and not declaration.facts.linear and not self.is_coalesced():
+            raise RuntimeError(f"{name}_ requires coalesced input")
+        return run(self, *args, **kwargs)
+
     operator(name)(run)
-    _written(f"{name}_", run)
+    _written(f"{name}_", written)
 
 
 for _declaration in declarations.values():
     if _declaration.facts.keeps_zeros:
         for _name in {_n.rpartition(".")[2] for _n in (_declaration.schema.name, *_declaration.aliases)}:
             _unary(_declaration, _name)
+
+
+@operator("conj", "conj_physical")
+def _conj(self):
+    return self._with(t.conj(self._v))
 
 
 @operator("clone")
@@ -206,7 +230,16 @@ def _copy(self, source, non_blocking=False):
 
 
 @operator("zeros_like", "empty_like")
-def _zeros_like(self, *, dtype=None, device=None, requires_grad=False, memory_format=None, **options):
+def _zeros_like(
+    self, *, dtype=None, device=None, requires_grad=False, memory_format=None, layout=None, **options
+):
+    if layout is not None and layout._name == "strided":
+        return t.zeros(
+            list(self.shape),
+            dtype=dtype or self.dtype,
+            device=device or self.device,
+            requires_grad=requires_grad,
+        )
     if memory_format is not None:
         raise RuntimeError("memory format option is only supported by strided tensors")
     if not is_coo(self):
@@ -224,7 +257,7 @@ def _sum(self, dim=None, keepdim=False, *, dtype=None):
     if not is_coo(self):
         raise not_for(self, "sum.dim_IntList")
     n, sparse = self.ndim, self.sparse_dim()
-    dims = sorted({d % n for d in ((dim,) if isinstance(dim, int) else dim)})
+    dims = sorted({_wrapped(d, n) for d in ((dim,) if isinstance(dim, int) else dim)})
     inner = [d - sparse + 1 for d in dims if d >= sparse]
     values = values.sum(inner, keepdim=keepdim) if inner else values
     kept = [d for d in range(sparse) if d not in dims]
@@ -249,7 +282,7 @@ def _norm(self, p="fro", dim=None, keepdim=False, dtype=None):
 @operator("transpose", "transpose_", "swapaxes", "swapdims")
 def _transpose(self, dim0, dim1):
     order = list(range(self.ndim))
-    dim0, dim1 = dim0 % self.ndim, dim1 % self.ndim
+    dim0, dim1 = _wrapped(dim0, self.ndim), _wrapped(dim1, self.ndim)
     order[dim0], order[dim1] = order[dim1], order[dim0]
     return _permute(self, order)
 
@@ -264,7 +297,7 @@ def _t(self):
 @operator("permute")
 def _permute(self, *dims):
     dims = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
-    order = [d % self.ndim for d in dims]
+    order = [_wrapped(d, self.ndim) for d in dims]
     if order == list(range(self.ndim)):
         return self
     if isinstance(self, CompressedTensor):
@@ -284,7 +317,7 @@ def _permute(self, *dims):
 
 @operator("unsqueeze")
 def _unsqueeze(self, dim):
-    dim = dim % (self.ndim + 1)
+    dim = _wrapped(dim, self.ndim + 1)
     size = list(self.shape)
     size.insert(dim, 1)
     sparse = self.sparse_dim()
@@ -298,7 +331,8 @@ def _unsqueeze(self, dim):
 def _select(self, dim, index):
     if isinstance(self, CompressedTensor):
         return _select(self._coo(), dim, index)
-    dim, n = dim % self.ndim, self.shape[dim]
+    dim = _wrapped(dim, self.ndim)
+    n = self.shape[dim]
     if not -n <= index < n:
         raise IndexError(
             f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension {dim}"
@@ -317,7 +351,7 @@ def _select(self, dim, index):
 
 @operator("index_select")
 def _index_select(self, dim, index):
-    dim, sparse = dim % self.ndim, self.sparse_dim()
+    dim, sparse = _wrapped(dim, self.ndim), self.sparse_dim()
     size = list(self.shape)
     size[dim] = index.numel()
     if dim >= sparse:
@@ -330,7 +364,7 @@ def _index_select(self, dim, index):
 
 @operator("narrow_copy", "narrow")
 def _narrow(self, dim, start, length):
-    dim, sparse = dim % self.ndim, self.sparse_dim()
+    dim, sparse = _wrapped(dim, self.ndim), self.sparse_dim()
     size = list(self.shape)
     if start < 0 or length < 0 or start + length > size[dim]:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size[dim]}).")
@@ -346,11 +380,23 @@ def _narrow(self, dim, start, length):
 
 @operator("cat", "concat", "concatenate")
 def _cat(tensors, dim=0):
-    if not all(is_coo(x) for x in tensors):
-        raise RuntimeError("Concatenating sparse tensors, but a dense tensor was found at position 0.")
+    for i, x in enumerate(tensors):
+        if not is_coo(x):
+            raise RuntimeError(f"Concatenating sparse tensors, but a dense tensor was found at position {i}.")
     first = tensors[0]
-    dim, sparse = dim % first.ndim, first.sparse_dim()
+    dim, sparse = _wrapped(dim, first.ndim), first.sparse_dim()
     size = list(first.shape)
+    for i, x in enumerate(tensors):
+        if x.ndim != first.ndim or any(n != size[d] for d, n in enumerate(x.shape) if d != dim):
+            raise RuntimeError(
+                f"All tensors must have the same shape: {size} (except in the concatenating dimension), but found shape: "
+                f"{list(x.shape)} at position {i}."
+            )
+        if x.sparse_dim() != sparse:
+            raise RuntimeError(
+                f"All tensors must have the same sparse_dim and dense_dim: {sparse}, {first.dense_dim()}, but tensor at "
+                f"position {i} has {x.sparse_dim()}, {x.dense_dim()}."
+            )
     size[dim] = sum(x.shape[dim] for x in tensors)
     if dim >= sparse:
         raise unsupported("torch.cat", "sparse tensors along a dense dimension are not supported")
@@ -479,7 +525,7 @@ def _linear(input, weight, bias=None):
 def softmax(input, dim, *, dtype=None, log: bool = False):
     """softmax of the values along ``dim``. Elements that are not stored count as minus infinity."""
     self = input.coalesce() if dtype is None else input.to(dtype).coalesce()
-    dim, sparse = dim % self.ndim, self.sparse_dim()
+    dim, sparse = _wrapped(dim, self.ndim), self.sparse_dim()
     if dim >= sparse:
         return self._with((t.log_softmax if log else t.softmax)(self._v, dim - sparse + 1))
     others = [d for d in range(sparse) if d != dim]

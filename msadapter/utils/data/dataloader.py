@@ -5,6 +5,7 @@ import os
 import time
 import warnings
 from multiprocessing import connection
+from multiprocessing.context import BaseContext
 
 from ..._utils import ExceptionWrapper
 from ...ops._declare import _C
@@ -144,6 +145,15 @@ class DataLoader:
         return cls
 
     @property
+    def multiprocessing_context(self):
+        """The context that starts the workers; None is the one of `torch.multiprocessing`."""
+        return self._context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, given) -> None:
+        self._context = _context_of(given, self.num_workers)
+
+    @property
     def _auto_collation(self) -> bool:
         return self.batch_sampler is not None
 
@@ -172,6 +182,39 @@ class DataLoader:
 
     def check_worker_number_rationality(self) -> None:
         """Does nothing. PyTorch warns here if there are more workers than processors."""
+
+
+def _context_of(given, num_workers: int):
+    """Return the context of multiprocessing that a DataLoader is given: None, a context, or the one of a start method.
+
+    Raises:
+        ValueError: there are no workers, or no such start method.
+        TypeError: it is no context.
+    """
+    if given is None:
+        return None
+    if num_workers <= 0:
+        raise ValueError(
+            "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "
+            f"num_workers={num_workers}"
+        )
+    # here: it registers Parameter, which torch.nn defines later
+    from ... import multiprocessing
+
+    if isinstance(given, str):
+        valid = multiprocessing.get_all_start_methods()
+        if given not in valid:
+            raise ValueError(
+                f"multiprocessing_context option should specify a valid start method in {valid!r}, but got "
+                f"multiprocessing_context={given!r}"
+            )
+        return multiprocessing.get_context(given)
+    if not isinstance(given, BaseContext):
+        raise TypeError(
+            "multiprocessing_context option should be a valid context object or a string specifying the start method, but got "
+            f"multiprocessing_context={given}"
+        )
+    return given
 
 
 def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers):
@@ -231,11 +274,16 @@ class _BaseDataLoaderIter:
 
     def _check_length(self):
         declared = getattr(self._loader, "_IterableDataset_len_called", None)
-        if self._iterable and declared is not None and self._num_yielded == len(self._loader) + 1:
+        if self._iterable and declared is not None and self._num_yielded > declared:
+            hint = (
+                "For multiprocessing data-loading, this could be caused by not properly configuring the IterableDataset replica at "
+                "each worker. Please see https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples."
+                if self._loader.num_workers > 0
+                else ""
+            )
             warnings.warn(
-                f"Length of IterableDataset {self._loader.dataset} was reported to be {declared} "
-                "when "
-                f"accessing len(dataloader), but {self._num_yielded} samples have been fetched.",
+                f"Length of IterableDataset {self._loader.dataset} was reported to be {declared}(when accessing "
+                f"len(dataloader)), but {self._num_yielded} samples have been fetched. {hint}",
                 stacklevel=3,
             )
 
@@ -267,11 +315,11 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader):
         super().__init__(loader)
         context = loader.multiprocessing_context
-        if context is None or isinstance(context, str):
+        if context is None:
             # here: it registers Parameter, which torch.nn defines later
             from ... import multiprocessing
 
-            context = multiprocessing.get_context(context)
+            context = multiprocessing.get_context()
         self._timeout = loader.timeout
         self._in_order = loader.in_order
         self._persistent = loader.persistent_workers

@@ -247,4 +247,27 @@ CASES = [
     "!torch.sparse.FloatTensor(dtype=torch.float64)",
     "!torch.sparse.FloatTensor(i, v, 2, 2)",
     "torch.sparse.FloatTensor(2, device='meta')",
+    "torch.cat([s, torch.ones(2, 4)])",
+    "torch.cat([s, s], dim=3)",
+    "torch.cat([s, s.unsqueeze(0)])",
+    "torch.cat([s, u])",
+    "torch.cat([s, u], 1)",
+    "torch.cat([h, torch.sparse_coo_tensor(torch.tensor([[0], [1]]), torch.ones(1), (4, 3))])",
+    "s.unsqueeze(5)",
+    "s.unsqueeze(-4)",
+    "s.transpose(0, 2)",
+    "s.sum(2)",
+    "torch.select(s, 2, 0)",
+    "torch.index_select(s, 2, torch.tensor([0]))",
+    "z = torch.sparse_coo_tensor(i, v * (1 + 2j), (2, 4)); z.conj().to_dense(), "
+    "torch.conj_physical(z).to_dense(), s.conj().to_dense()",
+    "torch.sparse_coo_tensor(i, v, (2, 4)).asinh_()",
+    "torch.sparse_coo_tensor(i, v.to(torch.int8), (2, 4)).coalesce().asinh_()",
+    "torch.sparse_coo_tensor(i, v, (2, 4)).coalesce().asinh_(), torch.sparse_coo_tensor(i, v, (2, 4)).neg_()",
+    "torch.empty_like(s, layout=torch.strided).shape, torch.zeros_like(s, layout=torch.strided), "
+    "torch.empty_like(s, layout=torch.strided, memory_format=torch.contiguous_format).layout",
+    "torch._validate_sparse_coo_tensor_args(i, v, (2, 4)), torch._validate_sparse_compressed_tensor_args(r.crow_indices(), "
+    "r.col_indices(), r.values(), r.shape, r.layout)",
+    "torch._validate_sparse_coo_tensor_args(i, v, (1, 4))",
+    "torch._validate_sparse_csr_tensor_args(r.crow_indices(), r.col_indices(), r.values(), (3, 4))",
 ]

@@ -106,12 +106,39 @@ def test_worker_info_and_init():
         ({"num_workers": -1}, "num_workers option should be non-negative"),
         ({"batch_size": None, "drop_last": True}, "batch_size=None option disables auto-batching"),
         ({"shuffle": True, "sampler": [0]}, "sampler option is mutually exclusive with shuffle"),
+        ({"multiprocessing_context": "fork"}, "can only be used with multi-process loading"),
+        ({"num_workers": 1, "multiprocessing_context": "bad"}, "should specify a valid start method in"),
         ({"prefetch_factor": 2}, "prefetch_factor option could only be specified in multiprocessing"),
     ],
 )
 def test_wrong_options(options, text):
     with pytest.raises(ValueError, match=text):
         torch.utils.data.DataLoader([1], **options)
+
+
+def test_a_context_of_multiprocessing():
+    with pytest.raises(TypeError, match="should be a valid context object"):
+        torch.utils.data.DataLoader([1], num_workers=1, multiprocessing_context=3)
+    loader = torch.utils.data.DataLoader([1, 2], num_workers=1, multiprocessing_context="fork")
+    assert loader.multiprocessing_context.get_start_method() == "fork" and len(list(loader)) == 2
+    loader.multiprocessing_context = None
+    assert loader.multiprocessing_context is None
+
+
+def test_a_stream_that_is_longer_than_it_says():
+    class Stream(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            return iter(range(3))
+
+        def __len__(self):
+            return 1
+
+    for workers, hint in ((0, "fetched. $"), (1, "not properly configuring")):
+        loader = torch.utils.data.DataLoader(Stream(), num_workers=workers)
+        assert len(loader) == 1
+        with pytest.warns(UserWarning, match=hint) as found:
+            assert len(list(loader)) == 3
+        assert len(found) == 2
 
 
 def test_an_iterator_has_pytorchs_names_for_its_parts():
