@@ -159,14 +159,18 @@ class GraphModule(nn.Module):
         holder = nn.Module()
         memo[id(self)] = holder
         for name, value in self.__dict__.items():
-            if name not in ("_graph", "_code"):
+            if name not in ("_graph", "_code", "meta"):
                 holder.__dict__[name] = copy.deepcopy(value, memo)
         made = GraphModule(holder, copy.deepcopy(self._graph), type(self).__name__)
         made.train(self.training)
+        memo[id(self)] = made  # before `meta`, which may name the module itself
+        made.meta = copy.deepcopy(self.meta, memo)
         return made
 
     def __copy__(self):
-        return GraphModule(self, copy.deepcopy(self._graph), type(self).__name__)
+        made = GraphModule(self, copy.deepcopy(self._graph), type(self).__name__)
+        made.meta = self.meta
+        return made
 
     def __reduce__(self):
         body = {k: v for k, v in self.__dict__.items() if k != "_graph"}

@@ -6,6 +6,7 @@ import dis
 import operator
 import sys
 
+from ..ops._declare import declaration_of
 from ..tensor import Tensor
 from ..utils._pytree import instances_in
 from .node import Node
@@ -136,13 +137,30 @@ for _name in _BINARY:
 Proxy.__hash__ = object.__hash__
 
 
+def _check_not_mutable(function) -> None:
+    declaration, inplace = declaration_of(function)
+    if inplace:
+        raise RuntimeError(
+            f"Tried to trace mutable operation {declaration.schema.text}. FX only supports functional code, so operations that "
+            "mutate operands in-place (e.g. via `out` arguments) are not supported"
+        )
+
+
 class TracerBase:
     """Base class of tracers, which create nodes and proxies for operations."""
 
     graph = None
+    # Whether functions in their in-place form are refused. As in PyTorch, not everything that writes is noticed.
+    check_mutable_operations = False
 
     def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
-        """Create a node whose arguments are nodes and plain values."""
+        """Create a node whose arguments are nodes and plain values.
+
+        Raises:
+            RuntimeError: the function writes to its operand, and `check_mutable_operations` is set.
+        """
+        if kind == "call_function" and self.check_mutable_operations:
+            _check_not_mutable(target)
         return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
 
     def proxy(self, node):

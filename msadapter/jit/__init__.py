@@ -328,6 +328,16 @@ def _keep_options() -> None:
 
     for name in names:
         setattr(native, name, option(name))
+    hooks = (
+        None,
+        None,
+    )  # what PyTorch calls with compiled functions and modules, of which there are none here
+
+    def set_hooks(function, module) -> None:
+        nonlocal hooks
+        hooks = function, module
+
+    native._jit_set_emit_hooks, native._jit_get_emit_hooks = set_hooks, lambda: hooks
 
 
 _keep_options()

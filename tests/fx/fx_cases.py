@@ -191,5 +191,11 @@ CASES = expressions(
         "[fx._pytree.tree_flatten_spec(collections.deque([1, 2]), tree(collections.deque([0, 0]))), "
         "fx._pytree.SUPPORTED_NODES.pop(collections.deque) is not None]",
         "p = torch.utils._pytree; [p.Context is p.PyTree is p.DumpableContext, str(p.FlattenFunc), str(p.UnflattenFunc)]",
+        "gm = trace(lambda x: x + 1); gm.meta['a'], gm.meta['own'] = [1], gm; c = copy.deepcopy(gm); "
+        "[c.meta['a'], c.meta['a'] is gm.meta['a'], c.meta['own'] is c, copy.copy(gm).meta is gm.meta]",
+        "T = type('T', (fx.Tracer,), {'check_mutable_operations': True}); [n.op for n in T().trace(lambda x: torch.relu(x)).nodes]",
+        "!type('T', (fx.Tracer,), {'check_mutable_operations': True})().trace(lambda x: torch.relu_(x))",
+        "!type('T', (fx.Tracer,), {'check_mutable_operations': True})().trace(lambda x: torch.add(x, x, out=x))",
+        "fx.Tracer.check_mutable_operations, [n.op for n in trace(lambda x: torch.relu_(x)).graph.nodes]",
     ],
 )
