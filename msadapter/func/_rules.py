@@ -53,11 +53,12 @@ def call(function, args, kwargs):
     found = rule_for(declaration)
     if inplace and not is_batched(args[0], level) and found is not _pointwise:
         raise RuntimeError(IN_PLACE)
-    if found is not None:
-        try:
-            return found(function, bind(declaration, args, kwargs), level, inplace)
-        except NoRule:
-            pass
+    for known in (found, _view_of_each if declaration is not None and declaration.view else None):
+        if known is not None:
+            try:
+                return known(function, bind(declaration, args, kwargs), level, inplace)
+            except NoRule:
+                pass
     return looped(function, args, kwargs, level, inplace)
 
 
@@ -99,6 +100,32 @@ def _call(function, bound, changed) -> object:
     while args and not positional[len(args) - 1].required and args[-1] is positional[len(args) - 1].default:
         args.pop()
     return function(*args, **kwargs)
+
+
+def _view_of_each(function, bound, level, inplace):
+    """A view of every element as one view of the batch, so that what is written to it reaches the batch.
+
+    The elements lie at equal distances in memory, so their views have the same strides.
+    """
+    value = _only_first(bound, level)
+    if inplace or isinstance(value, BatchedTensor) or not level.size:
+        raise NoRule
+    first = _call(function, bound, {next(iter(bound)): ops.select(value, 0, 0)})
+
+    def whole(found):
+        if not isinstance(found, Tensor):
+            return type(found)(whole(one) for one in found)
+        base, step = value, value.stride(0)
+        if value.is_complex() and not found.is_complex():
+            base, step = ops.view_as_real(value), step * 2
+        elif found.is_complex() and not value.is_complex():
+            base, step = ops.view_as_complex(value), step // 2
+        made = ops.as_strided(
+            base, [level.size, *found.shape], [step, *found.stride()], found.storage_offset()
+        )
+        return wrap(made, level)
+
+    return whole(first)
 
 
 # ---- element by element: shapes only have to line up

@@ -224,5 +224,17 @@ EXPRESSIONS += [
     "functionalize(lambda a: a.clone().mul_(2).add_(1))(x), functionalize(torch.sin, remove='mutations_and_views')(x)",
     "a = x.clone(); functionalize(lambda v: v.mul_(2))(a); a",
     "functionalize(torch.sin, remove='views')",
+    # what is written to a view reaches the batch
+    "vmap(lambda a: (a.diagonal().add_(1), a)[1])(torch.zeros(2, 3, 3))",
+    "vmap(lambda a: (a.split(2)[0].diagonal().add_(torch.ones(2)), a)[1])(torch.zeros(2, 4, 2))",
+    "vmap(lambda a: (a.unfold(0, 2, 1)[0].add_(3), a)[1])(torch.arange(24.0).reshape(3, 4, 2))",
+    "vmap(lambda a: (a.as_strided((2,), (3,), 1).add_(3), a)[1])(torch.arange(24.0).reshape(3, 4, 2))",
+    "vmap(lambda a: (a.squeeze()[0].add_(1), a)[1])(torch.arange(24.0).reshape(3, 4, 2))",
+    "vmap(lambda a: (a.imag.add_(1), a.real.add_(2), a)[2])(torch.zeros(2, 3, dtype=torch.complex64))",
+    "vmap(lambda a: (torch.view_as_real(a)[..., 1].add_(2), a)[1])(torch.zeros(2, 3, dtype=torch.complex64))",
+    "vmap(lambda a: (torch.view_as_complex(a).mul_(1j), a)[1])(torch.arange(8.0).reshape(2, 2, 2))",
+    "vmap(lambda a: (a.diagonal().fill_(7), a)[1], in_dims=2, out_dims=1)(torch.zeros(2, 2, 3))",
+    "grad(lambda a: (vmap(torch.diagonal)(a) ** 2).sum())(torch.arange(8.0).reshape(2, 2, 2))",
+    "vmap(vmap(torch.diagonal))(torch.arange(16.0).reshape(2, 2, 2, 2))",
 ]
 CASES = expressions(SETUP, EXPRESSIONS)
