@@ -35,8 +35,9 @@ ROWS = {
     "gpt recomputed": Row("gpt_fp32_full_recompute", "init_gpt", RECOMPUTE),
     "llama": Row("llama_fp32_1proc", "init_llama", LLAMA),
     # The norm of bfloat16 gradients is not fixed closer than this by PyTorch itself: run with one thread instead of two it
-    # moves by up to 3.7e-3 on these 20 steps, because layer_norm's gradients are summed in bfloat16 by each thread.
-    "gpt bfloat16": Row("gpt_bf16_1proc", "init_gpt", "--bf16", loss=1e-4, grad_norm=5e-3),
+    # moves by up to 3.7e-3 on these 20 steps, because layer_norm's gradients are summed in bfloat16 by each thread. The
+    # reference is of a processor without AMX. With AMX, whose products are summed in another order, it moves by 6.9e-3 here.
+    "gpt bfloat16": Row("gpt_bf16_1proc", "init_gpt", "--bf16", loss=1e-4, grad_norm=1e-2),
 }
 
 # The reference was recorded with a stand-in for torch.cuda whose random numbers come from the CPU's generator. Before Megatron
