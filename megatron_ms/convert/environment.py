@@ -245,7 +245,7 @@ def build_kernels(logs: Path, progress: Progress) -> bool:
         return False
     check_compiler()
     # Run the file by its path, because importing the package would load the kernels, which are not built yet.
-    command: list[str | Path] = [PYTHON, "-P", ROOT / "msadapter" / "_host" / "doctor.py", "build"]
+    command: list[str | Path] = [PYTHON, ROOT / "msadapter" / "_host" / "doctor.py", "build"]
     try:
         output = run(command, logs / "kernels.log", progress, clean_environment())
     except ChildError as error:

@@ -39,7 +39,7 @@ def train(work: Run, logs: Path, progress: Progress) -> bool:
         with open(place / "log.txt", "a", encoding="utf-8") as file:
             file.write(output)
         run(
-            [PYTHON, "-P", PLOT, place / "log.txt", "--save", place, "--title", "Qwen2.5 on Shakespeare"],
+            [PYTHON, PLOT, place / "log.txt", "--save", place, "--title", "Qwen2.5 on Shakespeare"],
             logs / "plot.log",
             progress,
             clean_environment(),

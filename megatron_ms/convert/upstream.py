@@ -262,7 +262,7 @@ def apply_rules(
     Raises ConvertError with the end of `log` if a rule cannot be applied.
     """
     # Run in the environment's python, because a rule may need libcst.
-    command: list[str | Path] = [PYTHON, "-P", "-m", "patches", "apply", upstream, tree, destination]
+    command: list[str | Path] = [PYTHON, "-m", "patches", "apply", upstream, tree, destination]
     command += ["--origin", json.dumps(origin)]
     try:
         output = run(command, log, progress, clean_environment() | {"PYTHONPATH": str(ROOT)})

@@ -154,7 +154,7 @@ def _stored(place: Path) -> list[dict[str, Any]] | None:
 
 def _ask(trees: Trees, script: Path) -> list[dict[str, Any]]:
     alone: Mapping[str, str] = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
-    words = [sys.executable, "-P", read_flags.__file__, str(script)]
+    words = [sys.executable, read_flags.__file__, str(script)]
     run = subprocess.run(
         words,
         env={**os.environ, **trees.environment("cuda", 1), **alone},

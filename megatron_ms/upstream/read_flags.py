@@ -67,7 +67,9 @@ def main() -> None:
 
     setattr(argparse.ArgumentParser, "parse_known_args", stop_at_upstream)  # noqa: B010  (mypy knows no such assignment)
     sys.argv = [program]
-    sys.path.insert(0, os.path.dirname(program))
+    # The program finds its own folder first, as under plain Python, and the folder of this file not at all.
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [os.path.dirname(program), *(place for place in sys.path if place != here)]
     runpy.run_path(program, run_name="__main__")
     raise SystemExit(f"{program} ended without parsing its command line")
 

@@ -1,8 +1,7 @@
 """Reports what is installed and built, and how to repair what is wrong.
 
-Run `python -m msadapter doctor`. If msadapter itself cannot be imported, run `python -P
-msadapter/_host/doctor.py`. This file needs the standard library only. Everything that may fail or hang runs
-in a child process.
+Run `python -m msadapter doctor`. If msadapter itself cannot be imported, run `python msadapter/_host/doctor.py`.
+This file needs the standard library only. Everything that may fail or hang runs in a child process.
 """
 
 from __future__ import annotations
@@ -273,7 +272,12 @@ def _first_steps() -> Iterator[Check]:
         "PYTHONPATH": os.pathsep.join([str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     }
     answer = subprocess.run(
-        [sys.executable, "-P", "-c", program], env=environment, capture_output=True, text=True, timeout=900
+        [sys.executable, "-c", program],
+        env=environment,
+        cwd=PACKAGE.parent,  # Python searches the working directory first, which may have a folder named torch
+        capture_output=True,
+        text=True,
+        timeout=900,
     )
     if answer.returncode == 0:
         yield Check("first steps", answer.stdout.strip().splitlines()[-1])
@@ -332,4 +336,6 @@ def _version_of(name: str) -> str | None:
 
 
 if __name__ == "__main__":
+    # The modules of this folder must not be importable as top-level modules.
+    sys.path[:] = [place for place in sys.path if place != str(Path(__file__).resolve().parent)]
     sys.exit(build() if sys.argv[1:] == ["build"] else main(sys.argv[1:]))

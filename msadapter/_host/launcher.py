@@ -26,7 +26,7 @@ def prepare() -> None:
             entries.insert(0, needed)
     os.environ["PYTHONPATH"] = os.pathsep.join(entries)
     # A process that multiprocessing spawns takes over sys.path, whatever PYTHONPATH says.
-    place = 0 if sys.flags.safe_path else 1
+    place = 0 if _keeps_path() else 1
     for needed in (str(ROOT), str(SHIM)):
         if needed not in sys.path[place:]:
             sys.path.insert(place, needed)
@@ -87,5 +87,10 @@ def _new_main() -> ModuleType:
 
 def _replace_path_entry(folder: str) -> None:
     """Put the script's folder first in sys.path, as python does, instead of the working directory."""
-    if not sys.flags.safe_path:
+    if not _keeps_path():
         sys.path[0] = folder
+
+
+def _keeps_path() -> bool:
+    """Whether Python adds no folder to sys.path for the program that it runs. Python 3.10 always adds one."""
+    return getattr(sys.flags, "safe_path", False)

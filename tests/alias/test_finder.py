@@ -52,12 +52,12 @@ def toy(tmp_path: Path) -> Path:
 def python(folder: Path, program: str, *more_path: Path, arguments: tuple[str, ...] = ()) -> str:
     """Run a program in a new python that finds only folder and more_path, and return what it prints.
 
-    -S keeps an editable install of the project away.
+    -S keeps an editable install of the project away, and the working directory other modules.
     """
     path = ":".join(str(entry) for entry in (*more_path, folder))
-    command = [sys.executable, "-P", "-S", *(arguments or ("-c", program))]
+    command = [sys.executable, "-S", *(arguments or ("-c", program))]
     answer = subprocess.run(
-        command, env={"PYTHONPATH": path, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True
+        command, env={"PYTHONPATH": path, "PATH": "/usr/bin:/bin"}, cwd=folder, capture_output=True, text=True
     )
     assert answer.returncode == 0, answer.stderr
     assert "Warning" not in answer.stderr

@@ -465,3 +465,9 @@ def test_kernels_ascend_uses_the_public_face_alone():
                 if name.startswith("msadapter.") and re.search(r"\._|^msadapter\.ops\.\w+\.", name)
             ]
     assert private == []
+
+
+@pytest.mark.parametrize("folder", ["megatron_ms/upstream", "megatron_ms/examples", "msadapter/_host"])
+def test_programs_run_by_their_path_find_the_standard_library(folder):
+    """Python searches the folder of such a program first. Only from 3.11 on, an option (-P) would keep it from that."""
+    assert {path.stem for path in (ROOT / folder).iterdir()}.isdisjoint(sys.stdlib_module_names)

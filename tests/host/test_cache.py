@@ -277,7 +277,7 @@ def test_no_kernel_includes_a_header_of_python() -> None:
             assert b"Python.h" not in whole and b"pybind" not in whole, path
 
 
-@pytest.mark.parametrize("words", [["-m", "msadapter", "doctor"], ["-P", "msadapter/_host/doctor.py"]])
+@pytest.mark.parametrize("words", [["-m", "msadapter", "doctor"], ["msadapter/_host/doctor.py"]])
 def test_doctor_runs_without_the_kernels(tmp_path, words) -> None:
     """With an empty cache, nothing is built or loaded, and the report says what is missing."""
     env = {**os.environ, "MSADAPTER_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}

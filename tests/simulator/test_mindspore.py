@@ -70,7 +70,7 @@ def test_torch_programs_reach_it_by_an_option(home, tmp_path):
 
 def test_doctor_says_that_it_is_simulated(home):
     answer = subprocess.run(
-        [sys.executable, "-P", ROOT / "msadapter/_host/doctor.py"],
+        [sys.executable, ROOT / "msadapter/_host/doctor.py"],
         env=os.environ | {"MSADAPTER_SIMULATED_NPU": "1"}, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert "NPU                SIMULATED: no result" in answer.stdout, answer.stdout
