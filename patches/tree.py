@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from .rules import PatchError
 
@@ -248,6 +249,14 @@ def digest(path: Path) -> str:
     """The hexadecimal sha256 of a file; for a link, the hash of its target path."""
     content = os.fsencode(os.readlink(path)) if path.is_symlink() else path.read_bytes()
     return hashlib.sha256(content).hexdigest()
+
+
+def stream_sha256(stream: BinaryIO) -> str:
+    """The hexadecimal sha256 of the rest of a stream. It is read in blocks, because checkpoints are large."""
+    whole = hashlib.sha256()
+    while block := stream.read(1 << 20):
+        whole.update(block)
+    return whole.hexdigest()
 
 
 def check_name(name: object) -> str:

@@ -18,7 +18,7 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree  # of files that pytest has just written
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -215,7 +215,7 @@ def run(step: Step) -> Result:
     name = "".join(letter if letter.isalnum() else "-" for letter in step.name)
     junit, log = STATE / f"{name}.xml", STATE / f"{name}.log"
     junit.unlink(missing_ok=True)
-    begin, day, tree = time.monotonic(), datetime.now(UTC).date().isoformat(), commit()
+    begin, day, tree = time.monotonic(), datetime.now(timezone.utc).date().isoformat(), commit()
     with log.open("w") as file:
         command = step.command.format(junit=f"--junitxml={junit}")
         code = subprocess.run(

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from patches.tree import keep_aside
+from patches.tree import keep_aside, stream_sha256
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -45,7 +45,7 @@ def _files(folder: Path) -> list[Path]:
 def file_sha256(path: Path) -> str:
     """The sha256 of a file's content."""
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return stream_sha256(file)
 
 
 def write_atomically(path: Path, content: str) -> None:

@@ -17,8 +17,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -350,6 +352,17 @@ def _converts(name: str) -> bool:
     return name in FOREIGN or name in TOYS and getattr(transformers, TOYS[name].kind).model_type in TOOLS
 
 
+@contextlib.contextmanager
+def _inside(folder: str) -> Iterator[None]:
+    """Makes a folder the working directory for a while."""
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
 def prove(name: str, trees: Path) -> dict[str, Any]:
     """What was measured of a family, in the present folder. An exception says what is wrong."""
     provide_torch()
@@ -359,10 +372,10 @@ def prove(name: str, trees: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for toy in toys:
         Path(toy.recipe).mkdir()
-        with contextlib.chdir(toy.recipe):
+        with _inside(toy.recipe):
             found |= {toy.recipe: _whole(name, toy, trees)}
     Path("others").mkdir()
-    with contextlib.chdir("others"):
+    with _inside("others"):
         return found | _trained_others(name, {toy.recipe for toy in toys}, trees)
 
 
@@ -380,7 +393,7 @@ def main(arguments: list[str] | None = None) -> int:
     failed = []
     trees = given.trees.resolve()
     for name in given.families or known:
-        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        with tempfile.TemporaryDirectory() as folder, _inside(folder):
             try:
                 found = prove(name, trees)
             except (

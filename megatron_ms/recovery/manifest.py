@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from patches.tree import stream_sha256
+
 NAME = "manifest.json"
 MARK = "manifests"
 LATEST = "latest_checkpointed_iteration.txt"
@@ -89,7 +91,7 @@ def measure(place: Path, share: int = 0, shares: int = 1) -> Measured:
         if number % shares == share:
             with open(file, "rb") as opened:
                 os.fsync(opened.fileno())
-                digest = hashlib.file_digest(opened, "sha256").hexdigest()
+                digest = stream_sha256(opened)
                 found[file.relative_to(place).as_posix()] = [os.fstat(opened.fileno()).st_size, digest]
     return found
 
@@ -201,7 +203,7 @@ def file_fault(file: Path, size: int, digest: str | None) -> str:
                 return f"has {found} of {size} bytes"
             if digest is None:
                 return ""
-            same = hashlib.file_digest(opened, "sha256").hexdigest() == digest
+            same = stream_sha256(opened) == digest
             return "" if same else "has another content than when it was saved"
     except FileNotFoundError:
         return "is missing"

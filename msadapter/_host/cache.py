@@ -114,8 +114,7 @@ def set_aside_untrusted(folder: Path) -> None:
 
 def file_sha256(path: Path) -> str:
     """Return the sha256 of a file in hexadecimal."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def record_of(library: Path) -> Path:

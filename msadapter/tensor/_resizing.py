@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 from .._host.troubleshooting import see
 from .._values import determinism
@@ -73,7 +74,8 @@ def _check_room(self, base, size, stride, offset) -> None:
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
             f"{self.dtype.itemsize} requiring a storage size of {need} are out of bounds for storage of size {have}"
         )
-        error.add_note(see("out-of-bounds"))  # PyTorch has this message, so it stays as it is
+        if sys.version_info >= (3, 11):  # earlier exceptions have no notes
+            error.add_note(see("out-of-bounds"))  # PyTorch has this message, so it stays as it is
         raise error
 
 

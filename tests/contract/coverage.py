@@ -30,6 +30,7 @@ from msadapter._host import native
 from msadapter.alias import absent
 from msadapter.alias.submodules import ELSEWHERE
 from msadapter.ops import declarations
+from msadapter.ops._declare import _Raw
 from msadapter.tensor import Tensor
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,10 +59,11 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(constant)
 
 
+_RAW_CODES = set(_codes(_Raw.__getattr__.__code__))  # of the functions that raw.NAME gives
+
+
 def _is_raw(value: object) -> bool:
-    return "_Raw.__getattr__" in getattr(value, "__qualname__", "") or (
-        isinstance(value, types.FunctionType) and value.__code__.co_qualname.startswith("_Raw.__getattr__")
-    )
+    return isinstance(value, types.FunctionType) and value.__code__ in _RAW_CODES
 
 
 def _reached(function: types.FunctionType) -> Iterator[tuple[str, Any]]:

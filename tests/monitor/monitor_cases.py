@@ -94,7 +94,7 @@ def scalars_for_tensorboard(torch):
             rows.append([name, value, walltime])
 
     handler = m.TensorboardEventHandler(Writer())
-    when = datetime.datetime(2020, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
+    when = datetime.datetime(2020, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
     handler(m.Event(m.STAT_EVENT, when, {"a.sum": 1.5}))
     try:
         handler(m.Event("other", when, {"a.sum": 2.5}))

@@ -60,7 +60,7 @@ def _codes(found: Any, depth: int = 0) -> Iterator[CodeType]:
                 yield from _codes(member, depth + 1)
     elif inspect.isfunction(found):
         if (
-            "<locals>" not in found.__code__.co_qualname
+            not found.__code__.co_flags & inspect.CO_NESTED
         ):  # the code of wrappers is shared by all that they wrap
             yield found.__code__
         for cell in found.__closure__ or ():

@@ -5,13 +5,12 @@ It is right but for the lines that end with the code of mypy's error.
 
 from __future__ import annotations
 
-from typing import assert_type
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import StepLR
 from torch.utils.data import DataLoader, Dataset, TensorDataset
+from typing_extensions import assert_type  # of typing from Python 3.11 on
 
 
 class Net(nn.Module):

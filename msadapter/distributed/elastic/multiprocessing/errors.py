@@ -15,7 +15,7 @@ import socket
 import time
 import traceback
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 
 __all__ = ["ChildFailedError", "ErrorHandler", "ProcessFailure", "get_error_handler", "record"]
 
@@ -105,7 +105,7 @@ class ProcessFailure:
 
     def timestamp_isoformat(self) -> str:
         """When it failed, in UTC."""
-        return datetime.fromtimestamp(self.timestamp, UTC).strftime("%Y-%m-%d_%H:%M:%S")
+        return datetime.fromtimestamp(self.timestamp, timezone.utc).strftime("%Y-%m-%d_%H:%M:%S")
 
 
 class ChildFailedError(Exception):

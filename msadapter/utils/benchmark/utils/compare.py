@@ -81,7 +81,7 @@ class _Table:
 
     def _of(self, column: str | None, threads: int | None = None) -> list[Measurement]:
         rows = [row for row in self.rows if threads is None or row[0] == threads]
-        return [self.cells[*row, column] for row in rows if (*row, column) in self.cells]
+        return [self.cells[(*row, column)] for row in rows if (*row, column) in self.cells]
 
     def _format(self, column: str | None) -> tuple[str, bool]:
         """How the numbers of a column are written, and whether some of them are marked."""
