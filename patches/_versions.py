@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable
 
+from . import toml
 from .rules import PatchError
 
 
@@ -31,8 +31,8 @@ def of_pyproject(package: str) -> Callable[[str], str]:
 
     def read(text: str) -> str:
         try:
-            project = tomllib.loads(text).get("project", {})
-        except tomllib.TOMLDecodeError as error:
+            project = toml.loads(text).get("project", {})
+        except toml.TOMLDecodeError as error:
             raise PatchError(f"the version cannot be read: pyproject.toml is no TOML ({error})") from None
         if not isinstance(project, dict) or project.get("name") != package or not project.get("version"):
             raise PatchError(

@@ -10,9 +10,9 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tomllib
 from pathlib import Path
 
+from patches import toml
 from patches.tree import keep_aside
 
 from ..errors import see
@@ -160,7 +160,7 @@ def check_compiler() -> None:
 
 def pinned(extras: tuple[str, ...]) -> dict[str, str]:
     """Name -> pinned version of every dependency of the project with these extras."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = toml.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     requirements = list(project["dependencies"])
     for extra in extras:
         requirements += project["optional-dependencies"][extra]

@@ -10,13 +10,12 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import tomllib
 import zipfile
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from patches import MANIFEST, PatchError, added, discover, verify
+from patches import MANIFEST, PatchError, added, discover, toml, verify
 from patches.rules import number
 from patches.tree import check_names, copy, keep_aside
 from patches.tree import check_source as tree_files
@@ -45,7 +44,7 @@ def check_source(source: Path) -> str:
 def python_of(source: Path) -> str:
     """The Python versions that a checkout states in its pyproject.toml, such as ">=3.12"; "" if it states none."""
     try:
-        project = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        project = toml.loads((source / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         return str(project.get("requires-python", ""))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return ""  # check_source says what is wrong with the checkout

@@ -4,11 +4,12 @@ import importlib
 import shutil
 import subprocess
 import sys
-import tomllib
 import types
 from pathlib import Path
 
 import pytest
+
+from patches import toml
 
 FINDER = Path(__file__).resolve().parents[2] / "msadapter" / "alias" / "finder.py"
 SHIM = FINDER.parent / "shim"
@@ -323,7 +324,7 @@ class TestShim:
             assert metadata == FINDER_MODULE.metadata_text("torch", FINDER_MODULE._stated_version(metadata))
 
     def test_what_torch_requires_comes_with_the_project(self) -> None:
-        project = tomllib.loads((FINDER.parents[2] / "pyproject.toml").read_text())["project"]
+        project = toml.loads((FINDER.parents[2] / "pyproject.toml").read_text())["project"]
         assert {*FINDER_MODULE.REQUIRED} <= {one.partition("==")[0] for one in project["dependencies"]}
 
     def test_one_file_says_which_torch_is_offered(self) -> None:
@@ -347,7 +348,7 @@ class TestShim:
         assert (folder / included.removeprefix("-c ")).resolve() == SHIM.parent / "constraints.txt"
 
     def test_pip_must_keep_what_the_project_pins(self) -> None:
-        project = tomllib.loads((FINDER.parents[2] / "pyproject.toml").read_text())["project"]
+        project = toml.loads((FINDER.parents[2] / "pyproject.toml").read_text())["project"]
         pinned = {
             *project["dependencies"],
             *(one for more in project["optional-dependencies"].values() for one in more),

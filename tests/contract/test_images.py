@@ -7,13 +7,13 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from megatron_ms.convert import versions
 from megatron_ms.convert.environment import PYTHONS
+from patches import toml
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +24,7 @@ FILES = sorted((ROOT / "docker").glob("*.Dockerfile"))
 def test_a_dockerfile_installs_what_there_is(file) -> None:
     text = file.read_text(encoding="utf-8")
     (extras,) = re.findall(r"/opt/msadapter\[([\w,-]+)\]", text)
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = toml.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert set(extras.split(",")) <= set(project["optional-dependencies"])
     for path in re.findall(r"--requirement /opt/msadapter/(\S+)", text):
         assert (ROOT / path).is_file()

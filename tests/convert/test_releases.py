@@ -6,7 +6,6 @@ import json
 import os
 import re
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from megatron_ms.convert import __main__ as command
 from megatron_ms.convert import environment, job, scenario, shell, sources, upstream
 from megatron_ms.convert.steps import ConvertError
+from patches import toml
 from tests.convert.test_scenarios import commit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,7 +58,7 @@ def test_releases_of_a_scenario_have_folders_of_their_own(tmp_path: Path) -> Non
 
 
 def test_the_pythons_are_those_of_the_project() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = toml.loads((ROOT / "pyproject.toml").read_text())["project"]
     minors = [minor for minor in range(8, 20) if (3, minor) in environment.PYTHONS]
     assert project["requires-python"] == f">=3.{minors[0]},<3.{minors[-1] + 1}"
     assert project["classifiers"] == [f"Programming Language :: Python :: 3.{minor}" for minor in minors]
