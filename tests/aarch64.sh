@@ -55,12 +55,10 @@ PROGRAM
 chmod +x "$home/bin/python" "$home/bin/g++"
 
 # The packages, as pyproject.toml pins them.
-wanted="$("$python" - "$root/pyproject.toml" <<'PROGRAM'
-import sys, tomllib
+wanted="$(cd "$root" && "$python" <<'PROGRAM'
+from megatron_ms.convert.environment import pins_of
 
-project = tomllib.load(open(sys.argv[1], "rb"))["project"]
-test = [name for name in project["optional-dependencies"]["test"] if "xdist" not in name]
-print("\n".join([*project["dependencies"], *test]))
+print(*pins_of(None, (3, 11)), *(pin for pin in pins_of("test", (3, 11)) if "xdist" not in pin), sep="\n")
 PROGRAM
 )"
 if [ "$(cat "$home/packages.done" 2> /dev/null)" != "$wanted" ]; then

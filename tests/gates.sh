@@ -3,7 +3,7 @@
 # They live in an environment of their own, build/gates, so that the tests' environment stays as the README makes it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-tools="$(python3 -c 'from patches import toml; print(*toml.loads(open("pyproject.toml").read())["project"]["optional-dependencies"]["dev"])')"
+tools="$(python3 -c 'from megatron_ms.convert.environment import pins_of; print(*pins_of("dev"))')"
 if [ "$(cat build/gates/tools 2>/dev/null)" != "$tools" ]; then
   rm -rf build/gates
   mkdir -p build

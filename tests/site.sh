@@ -3,7 +3,7 @@
 # environment of their own, with the versions of pyproject.toml's extra "docs". Arguments go to mkdocs: bash tests/site.sh serve
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-tools="$(python3 -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')"
+tools="$(python3 -c 'from megatron_ms.convert.environment import pins_of; print(*pins_of("docs"))')"
 if [ "$(cat build/site-tools/tools 2>/dev/null)" != "$tools" ]; then
   rm -rf build/site-tools
   mkdir -p build

@@ -5,7 +5,7 @@
 #     bash tests/wheel.sh --kernels [FOLDER]   # also a wheel for this Python and kind of machine, with the CPU kernels compiled
 #     bash tests/wheel.sh --kernels=aarch64 [FOLDER]   # only such a wheel for Python 3.11 on aarch64, on a machine of another kind
 #
-# PYTHON names another Python 3.11 or 3.12. Nothing of the checkout is importable there. The first import compiles the CPU kernels,
+# PYTHON names another Python 3.10, 3.11 or 3.12. Nothing of the checkout is importable there. The first import compiles the CPU kernels,
 # unless the cache has them (5 minutes). With --kernels they are compiled for every instruction set of
 # msadapter/_host/instructions.py, or for those that KERNEL_SETS names (each takes some minutes). That wheel is then installed
 # into an empty environment and trains there without a compiler and with an empty cache.

@@ -19,7 +19,7 @@ from ..errors import see
 from .steps import ROOT, ChildError, ConvertError, Progress, Stamp, digest, run
 
 # MindSpore 2.10 has wheels for more versions; these are proven.
-PYTHONS = ((3, 11), (3, 12))
+PYTHONS = ((3, 10), (3, 11), (3, 12))
 
 
 def _venv() -> Path:
@@ -84,6 +84,11 @@ def clean_environment() -> dict[str, str]:
 
 def accepted_pythons(stated: str) -> list[tuple[int, ...]]:
     """Those of PYTHONS that a release accepts, which states its Python as ">=3.10,<3.13"."""
+    return [python for python in PYTHONS if _accepts(stated, python)]
+
+
+def _accepts(stated: str, python: tuple[int, ...]) -> bool:
+    """Whether a Python meets all conditions in a text: ">=3.10,<3.13", or a marker "python_version < '3.11'"."""
     compare = {
         ">=": operator.ge,
         "<=": operator.le,
@@ -92,9 +97,8 @@ def accepted_pythons(stated: str) -> list[tuple[int, ...]]:
         ">": operator.gt,
         "<": operator.lt,
     }
-    found = re.findall(r"(>=|<=|==|!=|>|<)\s*(\d+)\.(\d+)", stated)
-    conditions = [(compare[sign], (int(major), int(minor))) for sign, major, minor in found]
-    return [python for python in PYTHONS if all(holds(python, limit) for holds, limit in conditions)]
+    conditions = re.findall(r"(>=|<=|==|!=|>|<)\s*'?(\d+)\.(\d+)", stated)
+    return all(compare[sign](python, (int(major), int(minor))) for sign, major, minor in conditions)
 
 
 def python_for(stated: str, what: str) -> str | None:
@@ -158,20 +162,27 @@ def check_compiler() -> None:
         )
 
 
-def pinned(extras: tuple[str, ...]) -> dict[str, str]:
-    """Name -> pinned version of every dependency of the project with these extras."""
+def pinned(extras: tuple[str, ...], python: tuple[int, ...] = sys.version_info[:2]) -> dict[str, str]:
+    """Name -> pinned version of every dependency that the project has with these extras under a Python."""
+    return dict(pin.split("==", 1) for extra in (None, *extras) for pin in pins_of(extra, python))
+
+
+def pins_of(extra: str | None, python: tuple[int, ...] = sys.version_info[:2]) -> list[str]:
+    """The requirements "name==version" of an extra of the project, or with None those of the project itself, under a Python."""
     project = toml.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    requirements = list(project["dependencies"])
-    for extra in extras:
-        requirements += project["optional-dependencies"][extra]
-    found: dict[str, str] = {}
-    for requirement in requirements:
+    found = []
+    for requirement in project["dependencies"] if extra is None else project["optional-dependencies"][extra]:
         if own := re.fullmatch(r"msadapter\[([\w-]+)\]", requirement):
-            found |= pinned((own[1],))
-        else:
-            name, version = requirement.split("==", 1)
-            found[name] = version
+            found += pins_of(own[1], python)
+        elif pin := applying(requirement, python):
+            found.append(pin)
     return found
+
+
+def applying(requirement: str, python: tuple[int, ...] = sys.version_info[:2]) -> str:
+    """The "name==version" of a requirement; "" if its marker, such as "; python_version < '3.11'", leaves out the Python."""
+    pin, _, marker = requirement.partition(";")
+    return pin.strip() if _accepts(marker, python) else ""
 
 
 def prepare_venv(extras: tuple[str, ...], logs: Path, progress: Progress) -> bool:
@@ -215,7 +226,8 @@ def prepare_venv(extras: tuple[str, ...], logs: Path, progress: Progress) -> boo
 
 def add_packages_beside_torch(logs: Path, progress: Progress) -> bool:
     """Installs accelerate, peft and trl, which name PyTorch itself as theirs, without what they ask for. False if all are there."""
-    pins = dict(re.findall(r"^([\w.-]+)==([\w.]+)", BESIDE_TORCH.read_text(encoding="utf-8"), re.MULTILINE))
+    lines = [line.partition("#")[0] for line in BESIDE_TORCH.read_text(encoding="utf-8").splitlines()]
+    pins = dict(pin.split("==") for line in lines if (pin := applying(line)))
     state = _inspect((), pins)
     if state is not None and not state["absent"]:
         return False

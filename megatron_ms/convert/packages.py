@@ -15,7 +15,7 @@ from pathlib import Path
 from patches.tree import digest as content_sha256
 from patches.tree import keep_aside
 
-from .environment import PYTHON, clean_environment, pip_words
+from .environment import PYTHON, applying, clean_environment, pip_words
 from .sources import Release
 from .steps import ROOT, ChildError, ConvertError, Progress, digest, run, write_atomically
 
@@ -38,13 +38,13 @@ def pins(release: Release) -> list[str]:
 
 
 def _lines(file: Path) -> list[tuple[str, str]]:
-    """The requirements of a file, each with its comment."""
+    """The requirements of a file for this Python, each with its comment."""
     found = []
     for line in file.read_text(encoding="utf-8").splitlines():
         pin, _, comment = (part.strip() for part in line.partition("#"))
         if pin.startswith("-r "):
             found += _lines(file.with_name(pin.removeprefix("-r ").strip()))
-        elif pin:
+        elif pin := applying(pin):
             found.append((pin, comment))
     return found
 

@@ -114,6 +114,8 @@ SCENARIOS: dict[str, tuple[Release, ...]] = {
             Pin(
                 "megatron-core==0.12.1",
                 {
+                    "cp310-x86_64": "14774f408f82176cc68de7b36e2f4d1d8553efd14fbe8cdba75beba588efb9de",
+                    "cp310-aarch64": "1d772554840f497c256935d8e23c33a5a891a203ebd65e0d0d26a5bbdca8e7b1",
                     "cp311-x86_64": "88b7dfcc240b810a72a90b8a85203049c687f4aa413150a2e22d79413b21d286",
                     "cp311-aarch64": "6dea326f051bdb24b1c4147fd935719c221b6996bf213f5c5094e1fbe80f04be",
                 },
@@ -125,6 +127,8 @@ SCENARIOS: dict[str, tuple[Release, ...]] = {
             Pin(
                 "megatron-core==0.16.1",
                 {
+                    "cp310-x86_64": "fac268d9f4b0153388a75f584d53796686f6327702c2b8b1c91077e60765cff3",
+                    "cp310-aarch64": "b17840ea891a8b109134772f90dac080316ddf787d26ce9d4cacdeb466ccd5ce",
                     "cp311-x86_64": "38f6bef63cd4ebc4c39c1eccbaf578596accba5c47d012faffa0670913aec131",
                     "cp311-aarch64": "dab8b9a16bff77f5677e5afbcdb9e4f5c7f794d34dedd2ea9902e4bcc878d417",
                     "cp312-x86_64": "3fb26cb407aa3c4b609c08664022c08146f1648b3d6f2ef2bbe9d3b1294ace61",

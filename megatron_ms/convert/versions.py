@@ -19,14 +19,13 @@ _UPSTREAMS = ("Megatron-LM", "MindSpeed", "MindSpeed-LLM", "MindSpeed-MM", "Mind
 
 def text() -> str:
     """The tables: what every scenario has in common, and the upstreams of each."""
-    pins = pinned(("hf",))
     common = {
         "Python": ", ".join(f"{major}.{minor}" for major, minor in PYTHONS),
-        "MindSpore": pins["mindspore"],
-        "NumPy": pins["numpy"],
+        "MindSpore": _pin("mindspore"),
+        "NumPy": _pin("numpy"),
         "CANN, for an NPU (what MindSpore's own check accepts)": ", ".join(cann()),
         "names of PyTorch (`torch.__version__`)": TORCH_VERSION,
-        "transformers": pins["transformers"],
+        "transformers": _pin("transformers"),
     }
     rows = [f"| {name} | {version} |" for name, version in common.items()]
     head = f"| conversion | {' | '.join(_UPSTREAMS)} | Python |\n|---|{'---|' * len(_UPSTREAMS)}---|"
@@ -36,6 +35,14 @@ def text() -> str:
         for number, release in enumerate(releases)
     ]
     return "\n".join(["| what | version |\n|---|---|", *rows, "", head, *found]) + "\n"
+
+
+def _pin(name: str) -> str:
+    """The pinned version of a package; where older Pythons have another one, that too."""
+    versions = {python: pinned(("hf",), python)[name] for python in PYTHONS}
+    newest = versions[PYTHONS[-1]]
+    others = [f"{own} with Python {a}.{b}" for (a, b), own in versions.items() if own != newest]
+    return "; ".join([newest, *others])
 
 
 def _row(scenario: str, release: Release, default: bool) -> str:

@@ -97,14 +97,14 @@ def _all_checks() -> Iterator[Check]:
 
 
 def _python() -> Iterator[Check]:
-    right = (3, 11) <= sys.version_info[:2] <= (3, 12)
+    right = (3, 10) <= sys.version_info[:2] <= (3, 12)
     yield Check(
         "python",
         f"{platform.python_version()} {sys.executable}",
         not right,
         ""
         if right
-        else "MindSpore 2.10 is proven with Python 3.11 and 3.12: make the environment with one of them",
+        else "MindSpore 2.10 is proven with Python 3.10, 3.11 and 3.12: make the environment with one of them",
     )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     yield Check("machine", f"{platform.system()} {platform.machine()}, {cores} cores for this process")

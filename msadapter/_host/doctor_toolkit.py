@@ -11,7 +11,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,6 +21,7 @@ BESIDE_TORCH = ROOT / "megatron_ms" / "training" / "requirements-hf.txt"
 # They are PyTorch itself, or work with its C++ library, which this project does not have.
 OF_PYTORCH = ("torch", "torchvision", "torchaudio", "torch-npu", "triton", "deepspeed", "vllm", "flash-attn")
 _PIN = re.compile(r"^([\w.-]+)==([\w.]+)")
+_MARKER = re.compile(r"python_version (<|>=) ['\"]3\.(\d+)")
 Line = tuple[str, str, bool, str]
 
 
@@ -129,15 +130,24 @@ def _pinned_by_extras() -> dict[str, str]:
         stated = importlib.metadata.requires("msadapter") or []
     except importlib.metadata.PackageNotFoundError:
         return {}
-    return {found[1]: found[2] for text in stated if ";" in text and (found := _PIN.match(text))}
+    return _pins_of(text for text in stated if "extra ==" in text)
 
 
 def _pins(file: Path) -> dict[str, str]:
     """Name -> version of a list of requirements; {} without the file."""
     if not file.is_file():
         return {}
-    found = [_PIN.match(text) for text in file.read_text(encoding="utf-8").splitlines()]
-    return {one[1]: one[2] for one in found if one}
+    return _pins_of(file.read_text(encoding="utf-8").splitlines())
+
+
+def _pins_of(requirements: Iterable[str]) -> dict[str, str]:
+    """Name -> version of the requirements that this Python has. Their markers have the two forms of _MARKER."""
+    return {
+        pin[1]: pin[2]
+        for text in requirements
+        if (pin := _PIN.match(text))
+        and all((sign == "<") == (sys.version_info[1] < int(minor)) for sign, minor in _MARKER.findall(text))
+    }
 
 
 def _version_of(name: str) -> str | None:

@@ -380,9 +380,9 @@ class TestCommand:
         )
         assert answer.returncode == 2
 
-    def test_no_python_3_11(self, clone: Path, tmp_path: Path) -> None:
+    def test_no_python(self, clone: Path, tmp_path: Path) -> None:
         answer = self.with_tools(clone, tmp_path, [])
-        assert answer.returncode == 1 and "Python 3.11 or 3.12 is needed" in answer.stderr
+        assert answer.returncode == 1 and "Python 3.10, 3.11 or 3.12 is needed" in answer.stderr
 
     def test_no_compiler(self, clone: Path, tmp_path: Path) -> None:
         answer = self.with_tools(clone, tmp_path, ["python3.11"])

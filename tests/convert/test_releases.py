@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from megatron_ms.convert import __main__ as command
-from megatron_ms.convert import environment, job, scenario, shell, sources, upstream
+from megatron_ms.convert import environment, job, packages, scenario, shell, sources, upstream
 from megatron_ms.convert.steps import ConvertError
 from patches import toml
 from tests.convert.test_scenarios import commit
@@ -21,6 +21,9 @@ FILES = {
     "megatron/core/package_info.py": "MAJOR = 0\nMINOR = 99\nPATCH = 0\n",
     "pretrain_gpt.py": "print(1)\n",
 }
+
+# What packages import instead of the standard library of a newer Python.
+_FOR_THE_OLDEST = {"async-timeout", "exceptiongroup"}
 
 
 @pytest.fixture
@@ -63,18 +66,45 @@ def test_the_pythons_are_those_of_the_project() -> None:
     assert project["requires-python"] == f">=3.{minors[0]},<3.{minors[-1] + 1}"
     assert project["classifiers"] == [f"Programming Language :: Python :: 3.{minor}" for minor in minors]
     script = (ROOT / "auto_convert.sh").read_text()
-    assert f"not (3, {minors[0]}) <= sys.version_info[:2] <= (3, {minors[-1]})" in script
+    bounds = f"(3, {minors[0]}) <= sys.version_info[:2] <= (3, {minors[-1]})"
+    assert f"not {bounds}" in script and bounds in (ROOT / "msadapter/_host/doctor.py").read_text()
+    *most, last = (f"3.{minor}" for minor in minors)
+    for page in ("auto_convert.sh", "README.md", "docs/faq.md", "docs/howto_platform.md", "docs/tutorial.md"):
+        assert f"Python {', '.join(most)} or {last}" in (ROOT / page).read_text(), page
+    assert f"Python {'、'.join(most)} 或 {last}" in (ROOT / "README.zh-CN.md").read_text()
+
+
+def test_every_python_has_one_version_of_each_package() -> None:
+    """Where the newest release is not for the oldest Python, another one is pinned for it, and nothing else differs."""
+    lists = [
+        packages.requirements(release) for name in ("llm", "mm", "rl") for release in sources.SCENARIOS[name]
+    ]
+    extras = toml.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    ours = {python: environment.pinned(tuple(extras), python) for python in environment.PYTHONS}
+    assert not any(set(" ;") & set(pin) for extra in extras for pin in environment.pins_of(extra)), (
+        "shell words"
+    )
+    oldest, *others = environment.PYTHONS
+    assert ours[oldest]["scipy"] == "1.15.3" and "tomli" in ours[oldest]
+    for python in others:
+        assert set(ours[python]) == set(ours[oldest]) - {"tomli"} and ours[python]["scipy"] == "1.17.1"
+    for file in {*lists, environment.BESIDE_TORCH}:
+        lines = [line.partition("#")[0] for line in file.read_text().splitlines()]
+        for python in environment.PYTHONS:
+            names = [pin.split("==")[0] for line in lines if (pin := environment.applying(line, python))]
+            assert len(set(names)) == len(names)
+            assert set(names) >= {line.split("==")[0] for line in lines if "==" in line} - _FOR_THE_OLDEST
 
 
 @pytest.mark.parametrize(
     "stated, accepted",
     [
-        ("", [(3, 11), (3, 12)]),
-        (">=3.10", [(3, 11), (3, 12)]),
+        ("", [(3, 10), (3, 11), (3, 12)]),
+        (">=3.11", [(3, 11), (3, 12)]),
         (">=3.12", [(3, 12)]),
-        (">=3.8, <3.12", [(3, 11)]),
+        (">=3.8, <3.12", [(3, 10), (3, 11)]),
         (">3.11,!=3.12", []),
-        ("<=3.11", [(3, 11)]),
+        ("<=3.10", [(3, 10)]),
         ("==3.12", [(3, 12)]),
     ],
 )
