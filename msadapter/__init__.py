@@ -42,7 +42,9 @@ def _native_option(name: str):
     if name in ("Size", "Stream", "Event", "device", "dtype", "layout", "memory_format"):
         return getattr(_importlib.import_module("msadapter"), name)
     if name.startswith(("_jit_", "_debug_set")):
-        _importlib.import_module("msadapter.jit")
+        vars(
+            _importlib.import_module("msadapter.jit")
+        )  # before Python 3.11 a waiting module is loaded by its first use alone
         if name in vars(_C):
             return vars(_C)[name]
     # torch imports these modules itself, so programs use them without an import

@@ -145,7 +145,10 @@ def _load(module: WaitingModule, name: str) -> ModuleType:
     # The parent package may have loaded the module while it was imported. Then nothing is left to do.
     parent = name.rpartition(".")[0]
     if parent:
-        importlib.import_module(parent)
+        package = importlib.import_module(parent)
+        # Python 3.10 takes it from sys.modules without reading its __spec__, which would load it.
+        if isinstance(package, WaitingModule):
+            _load(package, parent)
     # The import system loads the module with its own locks. It must not find the waiting module meanwhile.
     with _finder.lock:
         if sys.modules.get(name) is module and is_waiting(module) and name not in _finder.loading:
