@@ -24,7 +24,7 @@ class WithFlags(Section):
 class Run(Section):
     """What is run, where, and on how many processes."""
 
-    level: ClassVar = "basic"
+    level: ClassVar[str] = "basic"
 
     task: Literal["pretrain", "sft", "lora", "dpo", "grpo"] = key(
         "pretrain", "pretrain, or tune a model: sft, lora, dpo or grpo"
@@ -94,7 +94,7 @@ class Run(Section):
 class Dataset(WithFlags):
     """What is trained on."""
 
-    level: ClassVar = "basic"
+    level: ClassVar[str] = "basic"
 
     path: str | list[Any] | None = key(
         None, "prefix of .bin and .idx, or a list of weights and prefixes: [0.3, a, 0.7, b]", flag="data-path"
@@ -126,7 +126,7 @@ class Dataset(WithFlags):
 class Model(WithFlags):
     """The geometry of the model, by upstream's own names. Usually a recipe has it."""
 
-    level: ClassVar = "basic"
+    level: ClassVar[str] = "basic"
 
     num_layers: int = key(help="give it, or name a recipe", flag="num-layers", gt=0)
     hidden_size: int = key(help="give it, or name a recipe", flag="hidden-size", gt=0)
@@ -160,7 +160,7 @@ class Model(WithFlags):
 class Parallel(WithFlags):
     """How the model is divided among processes. What these sizes leave is data parallel."""
 
-    level: ClassVar = "basic"
+    level: ClassVar[str] = "basic"
 
     tensor: int = key(1, "processes that share each layer", flag="tensor-model-parallel-size", gt=0)
     pipeline: int = key(1, "stages of layers", flag="pipeline-model-parallel-size", gt=0)
@@ -184,7 +184,7 @@ class Parallel(WithFlags):
 class Train(WithFlags):
     """Hyper-parameters."""
 
-    level: ClassVar = "basic"
+    level: ClassVar[str] = "basic"
 
     iterations: int | None = key(
         None, "number of optimizer steps, without which nothing can be trained", flag="train-iters", gt=0
@@ -208,7 +208,7 @@ class Train(WithFlags):
 class Tune(WithFlags):
     """Fine-tuning: LoRA's matrices and DPO's numbers."""
 
-    level: ClassVar = "basic"
+    level: ClassVar[str] = "basic"
 
     rank: int = key(8, "rank of LoRA's matrices", gt=0)
     alpha: int = key(16, "LoRA adds alpha / rank times their product", gt=0)
@@ -221,7 +221,7 @@ class Tune(WithFlags):
 class Grpo(WithFlags):
     """Reinforcement learning by rules (the command `grpo`)."""
 
-    level: ClassVar = "basic"
+    level: ClassVar[str] = "basic"
 
     prompts: str | list[str] | None = key(
         None, "files of JSON lines with `prompt`, a text or messages, and columns for the rules"
@@ -244,7 +244,7 @@ class Grpo(WithFlags):
 class Save(WithFlags):
     """Checkpoints, in the run's folder."""
 
-    level: ClassVar = "high"
+    level: ClassVar[str] = "high"
 
     interval: int | None = key(
         None, "steps between checkpoints; without it none is written", flag="save-interval", gt=0
@@ -261,7 +261,7 @@ class Save(WithFlags):
 class Resume(WithFlags):
     """What a new run starts from. (An earlier run goes on with `train --resume`.)"""
 
-    level: ClassVar = "high"
+    level: ClassVar[str] = "high"
 
     load: Place | None = key(None, "folder of a checkpoint whose weights the run starts from")
     whole: bool = key(
@@ -277,7 +277,7 @@ class Resume(WithFlags):
 class Monitor(WithFlags):
     """What is printed and recorded."""
 
-    level: ClassVar = "high"
+    level: ClassVar[str] = "high"
 
     interval: int = key(1, "steps between lines of the log", flag="log-interval", gt=0)
     tensorboard: bool = key(True, "TensorBoard events in the run's folder")
@@ -327,7 +327,7 @@ class Monitor(WithFlags):
 class Health(Section):
     """When a checkpoint is not trusted, and when a step changes nothing."""
 
-    level: ClassVar = "high"
+    level: ClassVar[str] = "high"
 
     skip_norm: float | None = key(
         None, "a step whose gradient norm is over this changes no parameter and is counted", gt=0
@@ -343,7 +343,7 @@ class Health(Section):
 class Profile(WithFlags):
     """Where the time of some steps goes: traces for Chrome, and a table of the operators."""
 
-    level: ClassVar = "high"
+    level: ClassVar[str] = "high"
 
     steps: tuple[int, int] | None = key(
         None, "the first step that is recorded, and the first that is not: [10, 12]"
@@ -362,7 +362,7 @@ class Profile(WithFlags):
 class Recompute(WithFlags):
     """Activations that are computed again in the backward pass, to save memory."""
 
-    level: ClassVar = "advanced"
+    level: ClassVar[str] = "advanced"
 
     granularity: Literal["full", "selective"] | None = key(
         None, "whole layers, or their attention alone", flag="recompute-granularity"
@@ -374,7 +374,7 @@ class Recompute(WithFlags):
 class Overlap(WithFlags):
     """Communication that runs while the processes compute."""
 
-    level: ClassVar = "advanced"
+    level: ClassVar[str] = "advanced"
 
     gradients: bool = key(False, "reduce gradients during the backward pass", flag="overlap-grad-reduce")
     parameters: bool = key(False, "gather parameters during the forward pass", flag="overlap-param-gather")
@@ -383,7 +383,7 @@ class Overlap(WithFlags):
 class Recovery(WithFlags):
     """What happens when a process fails."""
 
-    level: ClassVar = "advanced"
+    level: ClassVar[str] = "advanced"
 
     restarts: int = key(0, "how often all processes are started again from the last checkpoint", ge=0)
     backoff: float = key(1.0, "seconds before the first restart; they double with each", ge=0)
@@ -401,13 +401,13 @@ class Recovery(WithFlags):
 class Upstream(WithFlags):
     """Further flags of upstream, by their own names."""
 
-    level: ClassVar = "advanced"
+    level: ClassVar[str] = "advanced"
 
 
 class About(Section):
     """What a recipe describes. A training needs its release of Megatron Core; the rest has no effect."""
 
-    level: ClassVar = "basic"
+    level: ClassVar[str] = "basic"
 
     family: str = key("", "the family of the model")
     size: str = key("", "the name of its size")

@@ -17,7 +17,7 @@ _GIGA = 1e9
 class Devices(Section):
     """The devices that `plan` computes with. The defaults are published figures of nodes of eight Ascend 910B."""
 
-    level: ClassVar = "advanced"
+    level: ClassVar[str] = "advanced"
 
     memory: float = key(cost.CLUSTER.memory / _GIGA, "memory of a device in GB", gt=0)
     tflops: float = key(cost.CLUSTER.flops / 1e12, "16-bit TFLOP/s of a device", gt=0)

@@ -186,7 +186,9 @@ class Stubs:
 
     def definition(self, module: str, name: str, value, imports: set[str]) -> list[str]:
         """The lines that define ``name`` in ``module``."""
-        if isinstance(value, type):
+        if isinstance(value, type) and not isinstance(
+            value, types.GenericAlias
+        ):  # dict[str, int] is both in Python 3.10
             if type(value).__name__ == "_Meta":  # torch.LongTensor, which makes tensors and names their type
                 return [f"class {name}(_Tensor):", "    def __init__(self, *args, **kwargs) -> None: ..."]
             if _ours(value):
