@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from tests.golden.verdict import compare
@@ -11,6 +13,11 @@ from tests.huggingface import model_cases
 @pytest.mark.parametrize("family", model_cases.FAMILIES)
 def test_step_and_generation(family, transformers):
     import torch
+
+    if sys.version_info < (3, 11) and family in ("mamba2", "jamba"):
+        pytest.skip(
+            "transformers 5.20.2, the last release for Python 3.10, computes another loss than 5.23.0"
+        )
 
     compare("transformers", f"family {family}", model_cases.run(torch, transformers, family))
 

@@ -31,6 +31,10 @@ PARTS = {
 @pytest.mark.parametrize("name", PARTS)
 def test_each_part_is_visible_in_the_toy(name) -> None:
     """The proofs compare logits within 1e-4, so a part that Megatron's model lacked would be noticed."""
+    if sys.version_info < (3, 11) and name == "attn_logit_softcapping":
+        pytest.skip(
+            "transformers 5.20.2, the last release for Python 3.10, computes this toy without the cap"
+        )
     from megatron_ms.conversion import forward
 
     expected = forward.logits(TOY.build())
