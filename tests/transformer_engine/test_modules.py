@@ -73,6 +73,23 @@ def test_norm_and_linear_in_one(normalization, centered):
     assert (layer.layer_norm_bias is None) == (normalization == "RMSNorm")
 
 
+@pytest.mark.parametrize("kind", ["LayerNorm", "RMSNorm"])
+def test_gradients_of_a_norm_are_added_in_32_bits(kind):
+    """Also those of many tokens of 16 bits."""
+    x, grad = (
+        torch.randn(4096, 16, generator=torch.Generator().manual_seed(seed)).bfloat16() for seed in range(2)
+    )
+    found = []
+    for dtype in (torch.bfloat16, torch.float64):
+        norm = getattr(te, kind)(16, dtype=dtype, device="cpu")
+        out = norm(x.to(dtype))
+        assert out.dtype == dtype
+        out.backward(grad.to(dtype))
+        found.append([one.grad.double() for one in norm.parameters()])
+    for mine, exact in zip(*found, strict=True):
+        assert (mine - exact).norm() < 0.01 * exact.norm()
+
+
 def test_main_gradient_takes_the_weights_gradient():
     layer = te.Linear(4, 2, fuse_wgrad_accumulation=True, bias=False, device="cpu")
     layer.weight.main_grad = torch.ones(2, 4)
@@ -124,6 +141,24 @@ def test_packed_sequences_do_not_see_each_other():
         one = _plain(*(x[begin:end].unsqueeze(1) for x in (q, k, v)), is_causal=True).squeeze(1)
         torch.testing.assert_close(out[begin:end], one)
     assert (out[7:] == 0).all()
+
+
+def test_packed_sequences_may_have_padding_between_them():
+    """The sequences are 3, 0 and 2 long and begin at 0, 4 and 4; the other rows are padding."""
+    q, k, v = (_heads(9, 1, 2, 4, seed).squeeze(1).requires_grad_() for seed in range(3))
+    ends, padded = (torch.tensor(numbers, dtype=torch.int32) for numbers in ([0, 3, 3, 5], [0, 4, 4, 8]))
+    packed = {"qkv_format": "thd", "cu_seqlens_q": ends, "cu_seqlens_q_padded": padded}
+    attention = te.DotProductAttention(2, 4, attn_mask_type="padding_causal")
+    out = attention(q, k, v, **packed, cu_seqlens_kv=ends, cu_seqlens_kv_padded=padded)
+    for begin, end in ((0, 3), (4, 6)):
+        one = _plain(*(x[begin:end].unsqueeze(1) for x in (q, k, v)), is_causal=True).squeeze(1)
+        torch.testing.assert_close(out[begin:end], one)
+    torch.testing.assert_close(attention(q, k, v, **packed), out)  # the keys are those of the queries
+    out.sum().backward()
+    for rows in (out, q.grad, k.grad, v.grad):
+        assert (rows[3:4] == 0).all() and (rows[6:] == 0).all()
+    with pytest.raises(NotImplementedError, match="a bias with thd"):
+        attention(q, k, v, **packed, core_attention_bias=torch.zeros(1, 2, 9, 9))
 
 
 def test_rotary_embedding_turns_pairs():

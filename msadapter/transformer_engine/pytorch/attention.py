@@ -114,7 +114,11 @@ class DotProductAttention(nn.Module):
         core_attention_bias=None,
         **others,
     ):
-        """Maps query, key, value (s, b, h, d) to (s, b, h * d). Other layouts are kept in the same way."""
+        """Maps query, key, value (s, b, h, d) to (s, b, h * d). Other layouts are kept in the same way.
+
+        cu_seqlens_q and cu_seqlens_kv say how long the packed sequences of thd are, and cu_seqlens_q_padded and
+        cu_seqlens_kv_padded, if given, where each begins and where the padding behind it ends.
+        """
         layout, mask_type = qkv_format or self.qkv_format, attn_mask_type or self.attn_mask_type
         causal = "causal" in mask_type
         window = _limits(window_size or self.window_size)
@@ -124,7 +128,17 @@ class DotProductAttention(nn.Module):
                     "transformer_engine.pytorch.DotProductAttention",
                     "thd under context parallelism is not supported",
                 )
-            return self._packed(query, key, value, causal, window, cu_seqlens_q, cu_seqlens_kv)
+            if core_attention_bias is not None:
+                raise unsupported(
+                    "transformer_engine.pytorch.DotProductAttention", "a bias with thd is not supported"
+                )
+            lengths_kv, padded_kv = cu_seqlens_kv, cu_seqlens_kv_padded
+            if cu_seqlens_kv is None:
+                lengths_kv, padded_kv = cu_seqlens_q, cu_seqlens_q_padded
+            places = zip(
+                _sequences(cu_seqlens_q, cu_seqlens_q_padded), _sequences(lengths_kv, padded_kv), strict=True
+            )
+            return self._packed(query, key, value, causal, window, list(places))
         if layout not in ("sbhd", "bshd"):
             raise ValueError(f"qkv_format {layout!r} is not supported")
         order = (1, 2, 0, 3) if layout == "sbhd" else (0, 2, 1, 3)
@@ -158,21 +172,23 @@ class DotProductAttention(nn.Module):
         everybody = arange(key.shape[2], device=query.device)
         return self._attend(query, key, value, _forbidden(mine, everybody, causal, None, None), None)
 
-    def _packed(self, query, key, value, causal, window, cu_seqlens_q, cu_seqlens_kv):
-        """Attention within each sequence of a packed batch: (t, h, d) to (t, h * d)."""
-        ends_q, ends_kv = (
-            cu_seqlens_q.tolist(),
-            (cu_seqlens_q if cu_seqlens_kv is None else cu_seqlens_kv).tolist(),
-        )
-        parts = []
-        for i in range(len(ends_q) - 1):
-            q = query[ends_q[i] : ends_q[i + 1]].transpose(0, 1).unsqueeze(0)
-            k, v = (x[ends_kv[i] : ends_kv[i + 1]].transpose(0, 1).unsqueeze(0) for x in (key, value))
-            places = [arange(x.shape[2], device=x.device) for x in (q, k)]
-            out = self._attend(q, k, v, _forbidden(*places, causal, window, None), None)
+    def _packed(self, query, key, value, causal, window, places):
+        """Attention within each sequence of a packed batch: (t, h, d) to (t, h * d), with zeros for padding.
+
+        places: for each sequence where its queries, and where its keys are, as pairs (begin, end).
+        """
+        parts, done = [], 0
+        for (begin, end), (begin_kv, end_kv) in places:
+            parts.append(query.new_zeros(begin - done, query.shape[1] * value.shape[-1]))
+            done = end
+            if begin == end:
+                continue  # Megatron fills the list of sequences up with empty ones
+            q = query[begin:end].transpose(0, 1).unsqueeze(0)
+            k, v = (x[begin_kv:end_kv].transpose(0, 1).unsqueeze(0) for x in (key, value))
+            numbers = [arange(x.shape[2], device=x.device) for x in (q, k)]
+            out = self._attend(q, k, v, _forbidden(*numbers, causal, window, None), None)
             parts.append(out.squeeze(0).transpose(0, 1).flatten(-2))
-        if ends_q[-1] < query.shape[0]:  # the tokens after the last sequence are padding
-            parts.append(query.new_zeros(query.shape[0] - ends_q[-1], query.shape[1] * value.shape[-1]))
+        parts.append(query.new_zeros(query.shape[0] - done, query.shape[1] * value.shape[-1]))
         return cat(parts)
 
     def _attend(self, query, key, value, forbidden, bias):
@@ -190,6 +206,15 @@ class DotProductAttention(nn.Module):
             with tracker().fork() if tracker is not None else contextlib.nullcontext():
                 weights = nn.functional.dropout(weights, self.attention_dropout)
         return weights @ value
+
+
+def _sequences(ends, padded):
+    """Where each packed sequence begins and ends; `padded` (or None) has the ends together with the padding behind each."""
+    ends = ends.tolist()
+    begins = ends if padded is None else padded.tolist()
+    return [
+        (begin, begin + after - before) for begin, before, after in zip(begins, ends, ends[1:], strict=False)
+    ]
 
 
 def _limits(window):
