@@ -1,6 +1,7 @@
 """Kernels that can be declared. With TRITON_INTERPRET=1 they can be launched, too."""
 
 import functools
+import math
 import os
 
 
@@ -58,9 +59,17 @@ class Config:
         self.kwargs, self.num_warps, self.num_stages, self.options = kwargs, num_warps, num_stages, options
 
 
+def _size_of_blocks(config: Config) -> int:
+    return math.prod(value for value in config.kwargs.values() if type(value) is int)
+
+
 def autotune(configs, key, **options):
-    """Declare choices of a kernel's parameters. An interpreted kernel takes the first one, because all give the same values."""
-    return _choosing(lambda given: configs[0].kwargs if configs else {})
+    """Declare choices of a kernel's parameters, which all give the same values.
+
+    An interpreted kernel takes that with the largest blocks, because it has the fewest programs; of equal ones the first.
+    """
+    largest = max(configs, key=_size_of_blocks, default=Config({}))
+    return _choosing(lambda given: largest.kwargs)
 
 
 def heuristics(values):
