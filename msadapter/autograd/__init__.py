@@ -35,6 +35,8 @@ _ANOMALY = ("detect_anomaly", "set_detect_anomaly", "is_anomaly_enabled", "is_an
 def __getattr__(name: str):
     if name in ("kineto_available", "_profiler_enabled"):
         return getattr(importlib.import_module(".profiler", __name__), name)
+    if name == "DeviceType":
+        return importlib.import_module("..profiler", __name__).DeviceType
     if name == "SavedTensor":
         return load().SavedTensor
     if name in _ANOMALY:

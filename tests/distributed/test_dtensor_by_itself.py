@@ -19,6 +19,18 @@ R, S0, S1 = Replicate(), Shard(0), Shard(1)
 X = torch.arange(6.0).reshape(3, 2)
 
 
+@pytest.mark.parametrize("dim", [0, -1])
+def test_the_shards_of_all_ranks(dim):
+    """Megatron's tests divide tensors with this method of PyTorch's."""
+    whole = X if dim == 0 else X.T
+    shards, pads = Shard(dim)._split_tensor(whole, 4, with_padding=False, contiguous=True)
+    assert [shard.shape[dim] for shard in shards] == [1, 1, 1, 0] and pads == []
+    assert torch.equal(torch.cat(shards, dim), whole) and all(shard.is_contiguous() for shard in shards)
+    padded, pads = Shard(dim)._split_tensor(whole, 4)
+    assert pads == [0, 0, 0, 1] and {shard.shape for shard in padded} == {shards[0].shape}
+    assert torch.equal(torch.cat(padded[:3], dim), whole) and (padded[3] == 0).all()
+
+
 def test_copies(world, torch_by_name):
     d = distribute_tensor(X, world, [S0]).requires_grad_()
     d.note = ["kept"]

@@ -200,3 +200,8 @@ def test_the_npus_options_are_ones_that_mindspores_profiler_has():
                 profiler_level=level, aic_metrics=counters, export_type=[npu.ExportType.Db]
             )
             assert isinstance(_experimental(ms, config), ms._ExperimentalConfig)
+
+
+def test_the_type_of_a_device_has_two_names():
+    """PyTorch has it in torch.autograd, too, where Megatron's tests look for it."""
+    assert torch.autograd.DeviceType is torch.profiler.DeviceType

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...nn import functional
+
 
 class Placement:
     """Base of the placements."""
@@ -39,6 +41,26 @@ class Shard(Placement):
         each = -(-curr_local_size // num_chunks)
         start = min(rank * each, curr_local_size)
         return min(start + each, curr_local_size) - start, start
+
+    def _split_tensor(
+        self, tensor, num_chunks: int, *, with_padding: bool = True, contiguous: bool = True
+    ) -> tuple:
+        """The shards of all ranks, and how much each is padded; with_padding pads them to the size of the first one."""
+        sizes = [
+            self.local_shard_size_and_offset(tensor.shape[self.dim], num_chunks, rank)[0]
+            for rank in range(num_chunks)
+        ]
+        shards, pads = list(tensor.split(sizes, self.dim)), []
+        if with_padding:
+            pads = [sizes[0] - size for size in sizes]
+            after = 2 * (
+                tensor.ndim - 1 - self.dim % tensor.ndim
+            )  # pad() counts dimensions from the last one
+            shards = [
+                functional.pad(shard, (0,) * after + (0, pad)) if pad else shard
+                for shard, pad in zip(shards, pads, strict=True)
+            ]
+        return [shard.contiguous() for shard in shards] if contiguous else shards, pads
 
 
 @dataclass(frozen=True)
