@@ -1,6 +1,7 @@
 """Trainings with Megatron-LM core_v0.19.0, each compared with one process, and the page that shows them.
 
-python -m pytest tests/megatron/test_newest.py tests/megatron/test_newest_layouts.py --junitxml=results.xml
+python -m pytest tests/megatron/test_newest.py tests/megatron/test_newest_layouts.py tests/megatron/test_newest_rl.py \\
+    --junitxml=results.xml
 python -m tests.megatron.newest results.xml    # adds what passed, removes what failed, and writes the page again
 python -m tests.megatron.newest                # only writes the page again
 """
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.megatron import lm_checkout as tools
+from tests.megatron import newest_rl as rl
 from tests.megatron.layouts import ROWS
 from tests.npu import llm_measured as measured
 
@@ -260,12 +262,6 @@ REFUSALS: dict[str, Refusal] = {
         "flash_attn",
         script="examples/inference/advanced/gpt_dynamic_inference.py",
     ),
-    "reinforcement learning": Refusal(
-        "`train_rl.py --perform-rl-step`",
-        "--perform-rl-step",
-        "No module named 'wandb'",
-        script="train_rl.py",
-    ),
 }
 
 
@@ -306,17 +302,33 @@ _REFUSED = """
 A test runs each of these and demands this part of the message.
 
 """
-_BY_HAND = """
-## Reinforcement learning by hand
+_LEARNING = f"""
+## Reinforcement learning
 
-`train_rl.py` imports wandb, openai, quart and hypercorn, which no environment of `auto_convert.sh` has, so no test runs it
-further. With these installed (wandb offline), `MSADAPTER_FLASH_ATTN=1`, `TRITON_INTERPRET=1` and a toy GPT, one process of
-`train_rl.py --perform-rl-step` started its servers on 2026-11-26, generated answers in upstream's countdown environment by
-HTTP, and scored them. In float32 it then ends in upstream's code: `get_logprobs` passes `fp32_output` to a model without the
-wrapper for 16 bits, which alone takes this argument. In bfloat16, too, the log probabilities of the answers end it: they are
-computed with packed sequences, which Megatron's own attention refuses ("use TEDotProductAttention instead"), and the adapter's
-`transformer_engine` does not support them. The padding token of the tokenizer must not have the id 0, which upstream takes for
-none.
+`train_rl.py --perform-rl-step` runs unmodified with `--bf16 --transformer-impl transformer_engine`, `MSADAPTER_FLASH_ATTN=1` and
+`TRITON_INTERPRET=1`: it starts its servers, generates answers by HTTP, scores them in upstream's countdown environment, computes
+the log probabilities, and updates the policy. The padding token of the tokenizer must not have the number 0, which upstream takes
+for none. It imports packages that must be installed in the environment of `auto_convert.sh`, which does not have them:
+`{rl.PACKAGES}`.
+
+A toy GPT learns a toy task (`tests/megatron/newest_rl.py`) for {min(one.updates for one in rl.CASES.values())} updates, or
+{max(one.updates for one in rl.CASES.values())} in the first row, two for each collection of 16 answers. The test demands:
+
+- Each reward is that of the rules of the environment, and each advantage that of its group.
+- Before the first update, the log probabilities of the policy (by the engine's attention over packed sequences) and those that the
+  inference engine reported are those of the formulas of the model in float64. The number is the largest difference, of numbers down
+  to -6 in 16 bits. With several sequences in a bin, formulas that let them see each other are off by more than {10 * rl.NEAR}.
+- At the first update all ratios to the old policy are 1, the divergence from the reference is 0, and the loss is the negated
+  advantage. At the second update of the same answers they have changed.
+- In the first row, the mean reward rises by more than 0.2.
+
+Real PyTorch cannot be compared: there is no TransformerEngine for it on a CPU, and upstream's other attention refuses the
+sequences.
+
+"""
+_NOT_LEARNT = """
+What ends in an error of upstream, before the first update:
+
 """
 
 
@@ -342,6 +354,10 @@ def page() -> str:
     refusals = [
         f"| {name} | {case.what} | {case.outcome} | {case.message} |" for name, case in REFUSALS.items()
     ]
+    learnt = [
+        f"| {name} | {one.processes} | {f'`{one.layout}`' if one.layout else ''} | {result(name)} |"
+        for name, one in rl.CASES.items()
+    ]
     return (
         _HEAD
         + _table("case | model | processes | layout | largest difference | measured on", trainings)
@@ -349,7 +365,13 @@ def page() -> str:
         + _table("layout | processes | arguments | largest difference | measured on", layouts)
         + _REFUSED
         + _table("case | what | outcome | message", refusals)
-        + _BY_HAND
+        + _LEARNING
+        + _table("case | processes | layout | largest difference | measured on", learnt)
+        + _NOT_LEARNT
+        + _table(
+            "case | what | message",
+            [f"| {n} | {one.what} | {one.message} |" for n, one in rl.REFUSALS.items()],
+        )
     )
 
 
