@@ -13,6 +13,7 @@ from torch import _higher_order_ops as _higher_order_ops
 from torch import _library as _library
 from torch import _logging as _logging
 from torch import _ops as _ops
+from torch import _refs as _refs
 from torch import _subclasses as _subclasses
 from torch import _tensor as _tensor
 from torch import _tensor_str as _tensor_str

@@ -10,6 +10,7 @@ _T = _TypeVar("_T", default=_Any)
 
 class DataLoader(_Generic[_T]):
     _IterableDataset_len_called: _Any
+    _context: _Any
     _dataset_kind: _Any
     _initialized: _Any
     _iterator: _Any
