@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 
 import pytest
 
@@ -289,6 +290,37 @@ def test_styles_of_embeddings_and_inputs(world):
 class Doubled(nn.Linear):
     def twice(self, x):
         return self(x) * 2 if False else nn.functional.linear(x, self.weight, self.bias) * 2
+
+
+def test_parameters_that_were_loaded_are_gathered_before_a_forward(world):
+    """A checkpoint replaces the parameters of a model on "meta"; unshard() before the first forward gathers the new ones."""
+    whole = {name: value + 1 for name, value in nn.Linear(2, 4).state_dict().items()}
+    with torch.device("meta"):
+        model = nn.Linear(2, 4)
+    fully_shard(model, mesh=world)
+    given = {name: nn.Parameter(distribute_tensor(value, world, [Shard(0)])) for name, value in whole.items()}
+    model.load_state_dict(given, assign=True)
+    model.unshard()
+    assert torch.equal(model.weight, whole["weight"]) and torch.equal(model.bias, whole["bias"])
+    model(torch.ones(3, 2)).sum().backward()
+    assert model.bias.grad.full_tensor().tolist() == [3] * 4
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("api", "DTensor distribute_module distribute_tensor empty full ones rand randn zeros"),
+        ("device_mesh", "DeviceMesh init_device_mesh"),
+        ("experimental", "context_parallel implicit_replication local_map"),
+        ("placement_types", "Partial Placement Replicate Shard"),
+    ],
+)
+def test_old_names_of_modules(module, names):
+    """Programs import DTensor's modules under the name that the package had before PyTorch 2.5."""
+    old = importlib.import_module(f"msadapter.distributed._tensor.{module}")
+    new = importlib.import_module(f"msadapter.distributed.tensor{'' if module == 'api' else '.' + module}")
+    for name in names.split():
+        assert getattr(old, name) is getattr(new, name)
 
 
 def test_switches_of_sharded_modules(world):

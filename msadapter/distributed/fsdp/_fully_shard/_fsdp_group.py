@@ -19,6 +19,11 @@ class FSDPGroup:
         self.all_reduce_hook = None
 
     # ---------------------------------------------------------------- parameters
+    def reread(self) -> None:
+        """Takes over the modules' parameters after they were moved or loaded."""
+        for param in self.params:
+            param.reread()
+
     def unshard(self) -> None:
         """Gathers every parameter and registers the unsharded parameters in the modules."""
         if self.gathered:

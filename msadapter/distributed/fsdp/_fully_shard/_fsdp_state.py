@@ -53,8 +53,7 @@ class FSDPState(_State):
             self.reshard_after_forward = False
         for state in self.states:
             if state.group is not None:
-                for param in state.group.params:
-                    param.reread()
+                state.group.reread()
 
     # ---------------------------------------------------------------- forward
     def _before_forward(self, module, args, kwargs):

@@ -131,6 +131,8 @@ class FSDPModule:
     def unshard(self, async_op: bool = False):
         """Gathers the parameters of this module, but not those of submodules with their own fully_shard."""
         for group in self._groups(False):
+            if not group.gathered:
+                group.reread()  # before the first forward, parameters may just have been loaded
             group.unshard()
         return UnshardHandle() if async_op else None
 
@@ -197,8 +199,7 @@ class FSDPModule:
         self.reshard()
         made = super()._apply(*args, **kwargs)
         for group in self._groups(False):
-            for param in group.params:
-                param.reread()
+            group.reread()
         return made
 
 
