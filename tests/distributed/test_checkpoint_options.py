@@ -297,6 +297,20 @@ def test_whole_states_of_sharded_models(world, torch_by_name):
     assert sd.set_model_state_dict(model, {}, options=loose).missing_keys == ["weight", "bias"]
 
 
+@pytest.mark.parametrize("spread", [False, True])
+def test_parameters_without_memory_are_replaced(world, torch_by_name, spread):
+    """A model of which parts are on "meta" has the values after its state was loaded."""
+    whole = nn.Sequential(nn.Linear(2, 4), nn.Linear(4, 3)).state_dict()
+    options = sd.StateDictOptions(full_state_dict=True, broadcast_from_rank0=spread)
+    model = nn.Sequential(nn.Linear(2, 4, device="meta"), nn.Linear(4, 3))
+    model[0].weight = nn.Parameter(distribute_tensor(model[0].weight.detach(), world, [Shard(0)]))
+    sd.set_model_state_dict(model, dict(whole), options=options)
+    assert model[0].weight.placements == (Shard(0),)
+    assert torch.equal(model[0].weight.full_tensor(), whole["0.weight"])
+    for name in ("0.bias", "1.weight", "1.bias"):
+        assert torch.equal(model.get_parameter(name), whole[name]) and model.get_parameter(name).requires_grad
+
+
 @pytest.mark.parametrize("flat", [False, True])
 def test_states_of_optimizers_from_the_first_rank(world, torch_by_name, flat):
     torch.manual_seed(0)

@@ -123,8 +123,17 @@ def _spread_like(value, target):
     return value
 
 
-def _from_first(state: dict, targets: dict) -> dict:
-    """Broadcasts rank 0's values to all ranks, one tensor at a time."""
+def _memory_of(targets: dict):
+    """The device of the tensors that are not on "meta", the host if there is none, and whether some are on "meta"."""
+    devices = {value.device for value in targets.values() if isinstance(value, Tensor) and value.dim() > 0}
+    real = {device for device in devices if device.type != "meta"}
+    if len(real) > 1:
+        raise ValueError("Multiple devices found")
+    return next(iter(real), "cpu"), real != devices
+
+
+def _from_first(state: dict, device_of) -> dict:
+    """Broadcasts rank 0's values to all ranks, one tensor at a time, to the device that `device_of(name)` returns."""
     first = get_rank() == 0
     described = [
         {k: ((tuple(v.shape), v.dtype) if isinstance(v, Tensor) else (None, v)) for k, v in state.items()}
@@ -137,7 +146,7 @@ def _from_first(state: dict, targets: dict) -> dict:
         if shape is None:
             made[key] = kind
             continue
-        device = getattr(targets.get(key), "device", "cpu")
+        device = device_of(key)
         value = (
             state[key].detach().to(device).contiguous()
             if first
@@ -156,11 +165,16 @@ def set_model_state_dict(
     inner = _unwrapped(model)
     own = _original(inner, "state_dict")()
     by_name = {_fqn(name): name for name in own}
-    given = dict(model_state_dict)
-    if options.broadcast_from_rank0:
-        given = _from_first(given, {n: own[full] for n, full in by_name.items()})
+    given, assign = dict(model_state_dict), False
+    if options.full_state_dict:
+        device, assign = _memory_of(
+            own
+        )  # a parameter without memory is replaced, because nothing can be copied to it
+        given = _from_first(given, lambda name: device) if options.broadcast_from_rank0 else given
     state = {by_name.get(n, n): _spread_like(v, own.get(by_name.get(n, n))) for n, v in given.items()}
-    return _IncompatibleKeys(*_original(inner, "load_state_dict")(state, strict=options.strict))
+    return _IncompatibleKeys(
+        *_original(inner, "load_state_dict")(state, strict=options.strict, assign=assign)
+    )
 
 
 # ---- optimizers
@@ -269,7 +283,8 @@ def set_optimizer_state_dict(
 def _optimizer_from_first(given, model, optimizer, options):
     flat = given if options.flatten_optimizer_state_dict or get_rank() != 0 else _flattened(given)
     targets = _flattened(_optimizer_state(model, optimizer, options))
-    return _unflattened(_from_first(flat, targets), model, optimizer)
+    spread = _from_first(flat, lambda name: getattr(targets.get(name), "device", "cpu"))
+    return _unflattened(spread, model, optimizer)
 
 
 def _load_optimizer(model, optimizer, given, options) -> None:
