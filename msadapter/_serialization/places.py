@@ -51,6 +51,7 @@ _WRITTEN_IN = {
     "func._derivatives": "torch.func",
     "func._modules": "torch.func",
     "func._vmap": "torch.func",
+    "jit._internal": "torch._jit_internal",
     "masked._normalizations": "torch.masked",
     "masked._reductions": "torch.masked",
     "nn._packed": "torch.nn.utils.rnn",

@@ -66,6 +66,7 @@ torch_version utils._contextlib utils._foreach_utils cuda.tunable
 
 # Modules of PyTorch that have another name in msadapter.
 ELSEWHERE = {
+    "_jit_internal": "jit._internal",
     "_tensor": "tensor._tensor",
     "_tensor_str": "tensor._printing",
     "accelerator.graphs": "accelerator",

@@ -47,6 +47,7 @@ __all__ = [
 
 from typing import Final, NamedTuple  # noqa: E402
 
+from ._internal import _overload, _overload_method, export, ignore, is_scripting, unused  # noqa: E402, F401
 from ._isinstance import is_instance as isinstance  # noqa: E402
 
 
@@ -167,17 +168,7 @@ def _script_if_tracing(fn):
     return fn
 
 
-script_method = export = unused = script_if_tracing
-
-
-def ignore(drop=False, **kwargs):
-    """Return the function unchanged, or a decorator that does so."""
-    return drop if callable(drop) else (lambda fn: fn)
-
-
-def is_scripting() -> bool:
-    """Return False."""
-    return False
+script_method = script_if_tracing
 
 
 _tracing = [0]
@@ -195,16 +186,6 @@ def _while_tracing():
         yield
     finally:
         _tracing[0] -= 1
-
-
-def _overload(func):
-    """Return the function unchanged. Its body is empty: it declares types for TorchScript."""
-    return func
-
-
-def _overload_method(func):
-    """Return the method unchanged, as ``_overload`` does."""
-    return func
 
 
 def annotate(the_type, the_value):

@@ -199,8 +199,6 @@ SUITES = {
         },
         ("pyro-ppl",),
         left_out={"jit": "tests torch.jit"},
-        # pyro asks for a mark of TorchScript's compiler and does without, but its tests make every warning an error
-        options=("-W", "ignore:Cannot find torch._jit_internal:ImportWarning"),
     ),
     "kornia": Suite(
         "MSADAPTER_KORNIA",
