@@ -109,9 +109,9 @@ def _with_speed(program, row: dict, sides: tuple[Side, Side], sources: Path, pai
     """Return the row with the ratios of some pairs of runs, if it is a good one and the machine is quiet."""
     if row["verdict"] not in report.GOOD or not pairs:
         return row
-    found = ratios(program, sides[1], sides[0], sources, pairs)
-    if not found:
-        print(f"{program.name}: the machine is busy, so no speed is measured", flush=True)
+    found, reason = ratios(program, sides[1], sides[0], sources, pairs)
+    if reason:
+        print(f"{program.name}: no speed is measured: {reason}", flush=True)
     return row | ({"ratios": found} if found else {})
 
 

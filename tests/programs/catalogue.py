@@ -119,6 +119,17 @@ def _example(name: str, script: str = "main.py", *arguments: str, **options) -> 
 
 _VISION = ("torchvision", "PIL")
 _WORDS = ("--epochs", "1", "--emsize", "32", "--nhid", "32", "--batch_size", "10", "--log-interval", "2")
+_SMALL_GPT = (
+    "data_config.path=data/input.txt",
+    "data_config.truncate=0.002",
+    "data_config.block_size=32",
+    "gpt_config.n_layer=2",
+    "gpt_config.n_head=2",
+    "gpt_config.n_embd=32",
+    "trainer_config.max_epochs=1",
+    "trainer_config.batch_size=64",
+    "trainer_config.data_loader_workers=0",
+)
 EXAMPLES = (
     _example("mnist", "main.py", "--epochs", "2", "--no-accel", prepare=_mnist_above, packages=_VISION),
     _example("mnist_rnn", "main.py", "--epochs", "1", prepare=_mnist_above, packages=_VISION),
@@ -266,21 +277,35 @@ EXAMPLES = (
             "wrap_output_dynamically",
         )
     ),
-    Program("examples/distributed/ddp", "examples", "distributed/ddp/example.py", ranks=2, lines=r"."),
-    Program("examples/distributed/FSDP2", "examples", "distributed/FSDP2/example.py", ranks=2, lines=r"."),
-    Program(
-        "examples/distributed/tensor_parallelism",
-        "examples",
-        "distributed/tensor_parallelism/tensor_parallel_example.py",
-        ranks=2,
-        lines=".",
-    ),
-    Program(
-        "examples/distributed/sequence_parallel",
-        "examples",
-        "distributed/tensor_parallelism/sequence_parallel_example.py",
-        ranks=2,
-        lines=".",
+    *(
+        Program(
+            f"examples/distributed/{name}",
+            "examples",
+            str(DRIVERS / "on_cpu.py"),
+            (f"distributed/{script}", *arguments),
+            lines="step: ",
+            without="^.*(?=step: )",  # what another rank has written without an end of the line
+            before=(str(DRIVERS / "first_checkpoint.py"),) if name.startswith("FSDP2") else (),
+            ranks=ranks,
+            packages=("hydra", "boto3") if name == "minGPT-ddp" else (),
+        )
+        for name, ranks, script, *arguments in (
+            ("ddp", 2, "ddp/example.py"),
+            ("FSDP2", 2, "FSDP2/example.py"),
+            ("FSDP2, other options", 2, "FSDP2/example.py", "--explicit-prefetching", "--dcp-api"),
+            ("tensor_parallelism", 2, "tensor_parallelism/tensor_parallel_example.py"),
+            ("sequence_parallel", 2, "tensor_parallelism/sequence_parallel_example.py"),
+            ("fsdp_tp", 4, "tensor_parallelism/fsdp_tp_example.py"),
+            (
+                "ddp-tutorial-series",
+                2,
+                "ddp-tutorial-series/multigpu_torchrun.py",
+                "2",
+                "1",
+                "--batch_size=64",
+            ),
+            ("minGPT-ddp", 2, "minGPT-ddp/mingpt/main.py", *_SMALL_GPT),
+        )
     ),
 )
 _NANO = (

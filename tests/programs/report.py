@@ -21,6 +21,10 @@ difference is the largest one. "rounding": the program makes so much of the last
 as much when it has two threads or the instructions of an older processor. Each model of timm and of torchvision's classifiers, and
 each trainer of trl, is judged by itself.
 
+Some examples of pytorch/examples end at once where there are no accelerators, and most of them print no number. For both sides, a
+driver puts the CPU in the place of the accelerators (`tests/programs/drivers/on_cpu.py`), and prints the norms of gradients and
+parameters after each step.
+
 Speed is PyTorch's CPU time divided by msadapter's, for the whole process, its start included. It is the median of some pairs of
 runs, which alternate (`--pairs`). A row without it has not been measured on a quiet machine yet.
 

@@ -95,6 +95,13 @@ def parts_in(text: str, lines: str, without: str) -> dict[str, list[float]]:
     return {name.strip(): numbers_in(rest, ".", without) for name, colon, rest in named if colon}
 
 
+def error_in(text: str) -> str:
+    """Return the last line that names an error, or the last line. The error of a rank goes before that of its launcher."""
+    lines = [line for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines() if line.strip()]
+    named = [line for line in lines if re.match(r"(\[rank\d\]: )?[\w.]*(Error|Exception|Warning)\b", line)]
+    return next(reversed([line for line in named if line.startswith("[rank")] or named or lines), "")
+
+
 def difference(ours: list[float], theirs: list[float]) -> float:
     """Return the largest difference relative to max(1, size); infinity if the counts differ or one is not finite alone."""
     if len(ours) != len(theirs):
@@ -114,20 +121,20 @@ def _cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def ratios(program: Program, theirs: Side, ours: Side, sources: Path, pairs: int) -> list[float]:
-    """Return PyTorch's CPU time divided by ours, of some pairs of runs, which alternate.
+def ratios(program: Program, theirs: Side, ours: Side, sources: Path, pairs: int) -> tuple[list[float], str]:
+    """Return PyTorch's CPU time divided by ours, of some pairs of runs, which alternate, and "".
 
-    The result is empty if a run fails, or if other programs use the machine: they share its caches and its memory.
+    If a run fails, or other programs use the machine, whose caches and memory they share, there is no number, but the reason.
     """
     found: list[float] = []
     for _ in range(pairs):
         if os.getloadavg()[0] >= BUSY:
-            return []
+            return [], "the machine is busy"
         first, second = (run(program, side, sources) for side in (theirs, ours))
         if first.error or second.error:
-            return []
+            return [], first.error or second.error
         found.append(first.seconds / second.seconds)
-    return found
+    return found, ""
 
 
 def run(program: Program, side: Side, sources: Path) -> Run:
@@ -157,17 +164,7 @@ def run(program: Program, side: Side, sources: Path) -> Run:
             except subprocess.TimeoutExpired:
                 return Run([], TIME_LIMIT, f"no end after {TIME_LIMIT} s")
             if done.returncode:
-                plain = re.sub(r"\x1b\[[0-9;]*m", "", done.stderr)
-                lines = [line for line in plain.strip().splitlines() if line.strip()]
-                error = next(
-                    (
-                        line
-                        for line in reversed(lines)
-                        if re.match(r"(\[rank\d\]: )?[\w.]*(Error|Exception|Warning)\b", line)
-                    ),
-                    "",
-                )
-                return Run([], 0.0, error or (lines[-1] if lines else f"exit code {done.returncode}"))
+                return Run([], 0.0, error_in(done.stderr) or f"exit code {done.returncode}")
             output = done.stdout
         seconds = _cpu_seconds() - started
     parts = parts_in(output, program.lines, program.without) if program.models else {}

@@ -119,13 +119,13 @@ def test_a_program_that_cannot_run_here_says_why():
     assert row["verdict"] == "fails" and row["note"] == "ValueError: no It needs NumPy 2."
 
 
-def _timed(monkeypatch, load: float, times: list[float]) -> tuple[list[float], list[str]]:
-    """Return the ratios of two pairs of runs that take these times, and the order of the runs."""
+def _timed(monkeypatch, load: float, times: list[float], error: str = "") -> tuple[tuple, list[str]]:
+    """Return the ratios of two pairs of runs that take these times, why there are none, and the order of the runs."""
     order: list[str] = []
 
     def one(program, side, sources):
         order.append(side.python)
-        return Run([], times[len(order) - 1], "")
+        return Run([], times[len(order) - 1], error if side.python == "ours" else "")
 
     monkeypatch.setattr(run, "run", one)
     monkeypatch.setattr(run.os, "getloadavg", lambda: (load, 9.0, 9.0))
@@ -133,13 +133,34 @@ def _timed(monkeypatch, load: float, times: list[float]) -> tuple[list[float], l
     return run.ratios(Program("p", "", ""), *sides, None, 2), order
 
 
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("one\nValueError: two\n", "ValueError: two"),
+        ("\x1b[31mValueError: two\x1b[0m\nthree\n", "ValueError: two"),
+        ("[rank1]: KeyError: one\nTraceback\ntorch.ChildFailedError: \n====\n", "[rank1]: KeyError: one"),
+        ("one\ntwo\n\n", "two"),
+        ("", ""),
+    ],
+)
+def test_the_error_of_a_failed_run(text, error):
+    assert run.error_in(text) == error
+
+
 def test_both_sides_are_timed_in_turn(monkeypatch):
     found, order = _timed(monkeypatch, 0.5, [3.0, 2.0, 4.0, 1.0])
-    assert (found, order) == ([1.5, 4.0], ["theirs", "ours", "theirs", "ours"])
+    assert (found, order) == (([1.5, 4.0], ""), ["theirs", "ours", "theirs", "ours"])
 
 
 def test_a_busy_machine_measures_nothing(monkeypatch):
-    assert _timed(monkeypatch, run.BUSY, [1.0] * 4) == ([], [])
+    assert _timed(monkeypatch, run.BUSY, [1.0] * 4) == (([], "the machine is busy"), [])
+
+
+def test_a_failed_run_measures_nothing(monkeypatch):
+    assert _timed(monkeypatch, 0.5, [1.0] * 4, "ValueError: no") == (
+        ([], "ValueError: no"),
+        ["theirs", "ours"],
+    )
 
 
 def test_the_time_is_that_of_the_last_script_alone(tmp_path, monkeypatch):
