@@ -307,6 +307,22 @@ EXAMPLES = (
             ("minGPT-ddp", 2, "minGPT-ddp/mingpt/main.py", *_SMALL_GPT),
         )
     ),
+    _example("distributed/rpc/rnn", lines="Training epoch"),
+    Program(
+        "examples/regression",
+        "examples",
+        str(DRIVERS / "seeded.py"),
+        ("regression/main.py",),
+        lines="Loss|function",
+    ),
+    Program(
+        "examples/distributed, in a pipeline",
+        "examples",
+        str(DRIVERS / "pipeline_schedules.py"),
+        ranks=2,
+        lines="step",
+        without=r"1F1B|step \d",
+    ),
 )
 _NANO = (
     "config/train_shakespeare_char.py",
