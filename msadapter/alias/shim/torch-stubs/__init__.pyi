@@ -10,6 +10,7 @@ from torch import _compile as _compile
 from torch import _custom_ops as _custom_ops
 from torch import _functorch as _functorch
 from torch import _higher_order_ops as _higher_order_ops
+from torch import _jit_internal as _jit_internal
 from torch import _library as _library
 from torch import _logging as _logging
 from torch import _ops as _ops
