@@ -11,7 +11,7 @@ class OfBase(TransformedDistribution):
     has_rsample = True
 
     def expand(self, batch_shape, _instance=None):
-        return super().expand(batch_shape, self._get_checked_instance(type(self), _instance))
+        return super().expand(batch_shape, self._get_checked_instance(self._class_here(), _instance))
 
 
 class OfParameters(TransformedDistribution):
@@ -21,8 +21,8 @@ class OfParameters(TransformedDistribution):
         raise NotImplementedError
 
     def expand(self, batch_shape, _instance=None):
-        new = self._get_checked_instance(type(self), _instance)
-        for name in self.arg_constraints:
+        new = self._get_checked_instance(self._class_here(), _instance)
+        for name in self._parameters_here():
             new.__dict__[name] = getattr(self, name).expand(list(batch_shape))
         new._validate_args = self._validate_args
         base, transforms = new._made()

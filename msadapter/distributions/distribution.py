@@ -69,7 +69,7 @@ class Distribution:
     def expand(self, batch_shape, _instance=None):
         """Return this distribution with its batch expanded to ``batch_shape``."""
         batch_shape = Size(batch_shape)
-        new = self._get_checked_instance(type(self), _instance)
+        new = self._get_checked_instance(self._class_here(), _instance)
         for name, constraint in self._parameters_here().items():
             if name in self.__dict__:
                 value = self.__dict__[name]
@@ -80,13 +80,16 @@ class Distribution:
         new._validate_args = self._validate_args
         return new
 
+    def _class_here(self) -> type:
+        """Return the class of this package of which this one is or derives."""
+        return next(cls for cls in type(self).__mro__ if cls.__module__.startswith(f"{__package__}."))
+
     def _parameters_here(self) -> dict:
-        """Return the constraints of the parameters that the class of this package has, of which the class is or derives.
+        """Return the constraints of the parameters of that class.
 
         A class of the user may name other parameters in ``arg_constraints``, and expands them itself, as in PyTorch.
         """
-        own = next(cls for cls in type(self).__mro__ if cls.__module__.startswith(f"{__package__}."))
-        known = _static(own, "arg_constraints")
+        known = _static(self._class_here(), "arg_constraints")
         return known.fget(self) if isinstance(known, property) else known
 
     def _expand_rest(self, new, batch_shape) -> None:

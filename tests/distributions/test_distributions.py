@@ -52,3 +52,27 @@ def test_a_derived_class_expands_the_parameters_that_it_names():
     assert wide.batch_shape == (4, 3) and wide.cut.shape == (4, 3) and wide.step == 0.25
     assert torch.equal(wide.logits, first.logits.expand(4, 3, 2))
     assert torch.equal(wide.log_prob(torch.ones(4, 3)), first.log_prob(torch.ones(3)).expand(4, 3))
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [("Dirichlet", (torch.ones(3),)), ("LogNormal", (0.0, 1.0)), ("Gumbel", (0.0, 1.0)), ("Chi2", (2.0,))],
+)
+def test_a_derived_class_with_other_arguments_must_expand_itself(kind, arguments):
+    """What its constructor adds is unknown here, so PyTorch refuses to expand it. A class without a constructor expands."""
+    base = getattr(torch.distributions, kind)
+
+    class Plain(base):
+        pass
+
+    class Other(base):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            self.more = 1
+
+    assert type(Plain(*arguments).expand([2])) is Plain
+    message = (
+        f"Subclass Other of {kind} that defines a custom __init__ method must also define a custom .expand"
+    )
+    with pytest.raises(NotImplementedError, match=message):
+        Other(*arguments).expand([2])
