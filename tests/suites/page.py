@@ -189,6 +189,13 @@ def save(results: dict) -> int:
     return 0
 
 
+def _with_earlier(result: dict, earlier: dict | None) -> dict:
+    """The result, with families of an earlier one of the same sources and versions that were not run again."""
+    if earlier is None or any(earlier[key] != result[key] for key in ("source", "versions")):
+        return result
+    return result | {"families": earlier["families"] | result["families"]}
+
+
 def write(records: list[Path]) -> int:
     """Adds the records to docs/suites.json, one title per suite and release, and writes the page."""
     results = load()
@@ -197,5 +204,6 @@ def write(records: list[Path]) -> int:
             result = gather(folder, name)
             if result is not None:
                 package = SUITES[name].packages[0]
-                results["suites"][f"{name} {result['versions']['msadapter'][package]}"] = result
+                title = f"{name} {result['versions']['msadapter'][package]}"
+                results["suites"][title] = _with_earlier(result, results["suites"].get(title))
     return save(results)

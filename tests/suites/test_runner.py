@@ -134,6 +134,42 @@ def test_results_of_pytorchs_tests_are_read_with_their_reasons(tmp_path, monkeyp
         pytorch.read(tmp_path)
 
 
+def test_families_that_were_not_run_again_stay(tmp_path, monkeypatch):
+    """Records of one family leave the others of the same sources and versions as they are."""
+    saved = {"suites": {}, "releases": {}}
+    monkeypatch.setattr(page, "load", lambda: saved)
+    monkeypatch.setattr(page, "save", lambda results: saved.update(results) or 0)
+
+    def record(family: str, version: str, outcome: str) -> None:
+        for side in ("msadapter", "torch"):
+            folder = tmp_path / "pyro" / side
+            folder.mkdir(parents=True, exist_ok=True)
+            tests = {"test_a": {"outcome": outcome if side == "msadapter" else "passed", "reason": ""}}
+            facts = {
+                "source": "pyro",
+                "versions": {"pyro-ppl": version},
+                "date": "2026-11-26",
+                "tests": tests,
+            }
+            (folder / f"{family}.json").write_text(json.dumps(facts))
+        page.write([tmp_path])
+        for file in tmp_path.glob("pyro/*/*.json"):
+            file.unlink()
+
+    def families(version: str) -> dict:
+        rows = saved["suites"][f"pyro {version}"]["families"]
+        return {name: row["passed"] for name, row in rows.items()}
+
+    for family, outcome in (("nn", "passed"), ("ops", "failed"), ("ops", "passed")):
+        record(family, "1", outcome)
+    assert families("1") == {"nn": 1, "ops": 1}
+    record("nn", "2", "passed")
+    assert families("2") == {"nn": 1} and families("1") == {"nn": 1, "ops": 1}
+    saved["suites"]["pyro 2"]["source"] = "another"
+    record("ops", "2", "passed")
+    assert families("2") == {"ops": 1}
+
+
 def test_the_page_is_written_from_the_results():
     assert page.PAGE.read_text() == page.render(page.load())
 
