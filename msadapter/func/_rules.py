@@ -1,14 +1,16 @@
 """Rules for operators on batched tensors. A rule runs the operator once for the whole batch.
 
-Operators without a rule run once for each element. This is always correct, so rules exist only for speed. Most rules
-follow from the facts of a declaration (see ``rule_for``). A rule with operators' names is code for these operators alone,
-about their arguments and dims. A rule gets the operator's arguments by name.
+Operators without a rule run once for each element. Their values are always correct, so these rules exist for speed, but for those
+of views: what is written to a view must reach the batch. Most rules follow from the facts of a declaration (see ``rule_for``).
+A rule with operators' names is code for these operators alone, about their arguments and dims. A rule gets the operator's
+arguments by name.
 """
 
 from __future__ import annotations
 
 from .. import ops
 from .._errors import unsupported
+from ..autograd._tangents import is_active as is_forward_mode
 from ..tensor import Tensor
 from ._batched import BatchedTensor, batch_of, is_batched, levels, wrap
 from ._binding import bind, declaration_of, decorator_of
@@ -108,8 +110,8 @@ def _view_of_each(function, bound, level, inplace):
     The elements lie at equal distances in memory, so their views have the same strides.
     """
     value = _only_first(bound, level)
-    if inplace or isinstance(value, BatchedTensor) or not level.size:
-        raise NoRule
+    if inplace or isinstance(value, BatchedTensor) or not level.size or is_forward_mode():
+        raise NoRule  # tangents need not have the strides of their tensor
     first = _call(function, bound, {next(iter(bound)): ops.select(value, 0, 0)})
 
     def whole(found):
