@@ -42,9 +42,8 @@ def _native_option(name: str):
     if name in ("Size", "Stream", "Event", "device", "dtype", "layout", "memory_format"):
         return getattr(_importlib.import_module("msadapter"), name)
     if name.startswith(("_jit_", "_debug_set")):
-        vars(
-            _importlib.import_module("msadapter.jit")
-        )  # before Python 3.11 a waiting module is loaded by its first use alone
+        # Before Python 3.11 the import alone does not load a waiting module. Its first use does.
+        vars(_importlib.import_module("msadapter.jit"))
         if name in vars(_C):
             return vars(_C)[name]
     # torch imports these modules itself, so programs use them without an import

@@ -4,6 +4,7 @@ import copy
 
 from .. import ops
 from ..func import functional_call
+from ..func._modules import of_one_kind
 from ..nn import Module, Parameter
 
 __all__ = [
@@ -107,14 +108,7 @@ def combine_state_for_ensemble(models):
     Raises:
         RuntimeError: there is no module, they are in different modes, or of different classes.
     """
-    models = list(models)
-    name = "combine_state_for_ensemble"
-    if not models:
-        raise RuntimeError(f"{name}: Expected at least one model, got 0.")
-    if len({model.training for model in models}) > 1:
-        raise RuntimeError(f"{name}: Expected all models to have the same training/eval mode.")
-    if any(type(model) is not type(models[0]) for model in models):
-        raise RuntimeError(f"{name}: Expected all models to be of the same class.")
+    models = of_one_kind(models, "combine_state_for_ensemble")
     functions, parameters, buffers = zip(*map(make_functional_with_buffers, models), strict=True)
     return functions[0], _stacked(parameters), _stacked(buffers)
 

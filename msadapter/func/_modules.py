@@ -46,16 +46,26 @@ def stack_module_state(models):
 
     Both are dicts, and their tensors have a new first dimension of size len(models).
     """
-    models = list(models)
-    if not models:
-        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
-    if len({m.training for m in models}) > 1:
-        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
-    if any(type(m) is not type(models[0]) for m in models):
-        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    models = of_one_kind(models, "stack_module_state")
     return _stacked([dict(m.named_parameters()) for m in models]), _stacked(
         [dict(m.named_buffers()) for m in models]
     )
+
+
+def of_one_kind(models, name: str) -> list:
+    """Return the models of an ensemble as a list.
+
+    Raises:
+        RuntimeError: there is none, or they are in different modes or of different classes. The message begins with ``name``.
+    """
+    models = list(models)
+    if not models:
+        raise RuntimeError(f"{name}: Expected at least one model, got 0.")
+    if len({m.training for m in models}) > 1:
+        raise RuntimeError(f"{name}: Expected all models to have the same training/eval mode.")
+    if any(type(m) is not type(models[0]) for m in models):
+        raise RuntimeError(f"{name}: Expected all models to be of the same class.")
+    return models
 
 
 def _stacked(states: list[dict]) -> dict:

@@ -309,10 +309,8 @@ def _keep_options() -> None:
 
     for name in names:
         setattr(native, name, option(name))
-    hooks = (
-        None,
-        None,
-    )  # what PyTorch calls with compiled functions and modules, of which there are none here
+    # What PyTorch calls with compiled functions and modules, of which there are none here.
+    hooks = (None, None)
 
     def set_hooks(function, module) -> None:
         nonlocal hooks

@@ -49,10 +49,8 @@ def _copy_one(result, out, dtypes):
         raise TypeError(
             f"torch.cat(): input types can't be cast to the desired output type {_pretty(out.dtype)}"
         )
-    if dtypes == "cast" and not _castable(result.dtype, out.dtype):
-        raise RuntimeError(
-            f"result type {_pretty(result.dtype)} can't be cast to the desired output type {_pretty(out.dtype)}"
-        )
+    if dtypes == "cast":
+        check_castable(result.dtype, out.dtype)
     if dtypes == "fills" and out.numel() == result.numel():
         result = result.reshape(out.shape)
     if out.shape != result.shape:
@@ -102,6 +100,14 @@ def _castable(source, target) -> bool:
         )
 
     return rank(source) <= rank(target)
+
+
+def check_castable(source, target) -> None:
+    """RuntimeError if a result of one dtype cannot be written to a tensor of the other."""
+    if not _castable(source, target):
+        raise RuntimeError(
+            f"result type {_pretty(source)} can't be cast to the desired output type {_pretty(target)}"
+        )
 
 
 def _pretty(d) -> str:

@@ -114,10 +114,7 @@ def _moment_arguments(dim, unbiased, keepdim, correction):
 
 def _warn_degrees_of_freedom(name, x, dim, correction) -> None:
     """Warn if no result is defined, because as many elements are reduced as the correction takes away, or fewer."""
-    shape = x.shape
-    if dim is not None and not all(-len(shape) <= d < len(shape) for d in dim):
-        return  # the operator refuses these dims
-    if math.prod(shape if dim is None else [shape[d] for d in dim]) > correction:
+    if _freedom(x.shape, dim, correction) > 0:
         return
     for _ in range(2 if x.is_complex() else 1):  # of a complex tensor the two parts are reduced
         warnings.warn(
@@ -129,9 +126,9 @@ def _warn_degrees_of_freedom(name, x, dim, correction) -> None:
 
 def _moment(name, x, dim, unbiased, keepdim, correction, function=None):
     dim, correction, keepdim = _moment_arguments(dim, unbiased, keepdim, correction)
-    _warn_degrees_of_freedom(function or name, x, dim, correction)
     if not (x.dtype.is_floating_point or x.is_complex()):
         raise RuntimeError("std and var only support floating point and complex dtypes")
+    _warn_degrees_of_freedom(function or name, x, dim, correction)
     if x.is_complex():
         total = t._var(t.real(x), dim, correction, keepdim) + t._var(t.imag(x), dim, correction, keepdim)
         return t.sqrt(total) if name == "std" else total

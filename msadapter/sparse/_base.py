@@ -10,6 +10,7 @@ from .._values.layout import LAYOUTS
 from ..autograd._over_values import OverValues, arguments, declare
 from ..ops._declare import t
 from ..tensor import Size, Tensor
+from ..tensor._pickling import user_attributes
 from ..tensor._rare_methods import not_for
 from ._printing import sparse_str
 
@@ -134,7 +135,7 @@ class SparseTensor(OverValues):
         return self._with(self._v.clone())
 
     def __reduce_ex__(self, protocol):
-        state = {k: v for k, v in self.__dict__.items() if not k.startswith("_")}
+        state = user_attributes(self)
         parts = [part.detach() for _, part in self._parts()]
         coalesced = self.is_coalesced() if self.is_sparse else False
         return rebuild, (self._layout_name, parts, tuple(self.shape), coalesced, self.requires_grad, state)

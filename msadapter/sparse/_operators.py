@@ -9,7 +9,8 @@ from .._errors import unsupported
 from .._host.native import load
 from ..autograd._over_values import declare_copies
 from ..ops._declare import declarations, t
-from ..ops.internal import _castable
+from ..ops._geometry import wrap_dim
+from ..ops.internal import check_castable
 from ..tensor import Tensor
 from ..tensor._rare_methods import not_for
 from ._base import SparseTensor, operator
@@ -26,15 +27,6 @@ def _plain(x):
     return not isinstance(x, Tensor) or (is_dense(x) and x.ndim == 0)
 
 
-def _wrapped(dim: int, rank: int) -> int:
-    """Return a dim that counts from the front. IndexError if it is out of range."""
-    if not -rank <= dim < rank:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})"
-        )
-    return dim % rank
-
-
 def _written(name: str, function):
     """Declare ``name_``, which writes the result of ``function`` to its first operand."""
 
@@ -42,9 +34,7 @@ def _written(name: str, function):
         if self.is_leaf and self.requires_grad and _C.is_grad_enabled():
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
         result = function(self, *args, **kwargs)
-        if not _castable(result.dtype, self.dtype):
-            own, given = (x.dtype.storage_name.removesuffix("Storage") for x in (self, result))
-            raise RuntimeError(f"result type {given} can't be cast to the desired output type {own}")
+        check_castable(result.dtype, self.dtype)
         return self._take(result.to(self.dtype))
 
     operator(name)(inplace)
@@ -257,7 +247,7 @@ def _sum(self, dim=None, keepdim=False, *, dtype=None):
     if not is_coo(self):
         raise not_for(self, "sum.dim_IntList")
     n, sparse = self.ndim, self.sparse_dim()
-    dims = sorted({_wrapped(d, n) for d in ((dim,) if isinstance(dim, int) else dim)})
+    dims = sorted({wrap_dim(d, n) for d in ((dim,) if isinstance(dim, int) else dim)})
     inner = [d - sparse + 1 for d in dims if d >= sparse]
     values = values.sum(inner, keepdim=keepdim) if inner else values
     kept = [d for d in range(sparse) if d not in dims]
@@ -282,7 +272,7 @@ def _norm(self, p="fro", dim=None, keepdim=False, dtype=None):
 @operator("transpose", "transpose_", "swapaxes", "swapdims")
 def _transpose(self, dim0, dim1):
     order = list(range(self.ndim))
-    dim0, dim1 = _wrapped(dim0, self.ndim), _wrapped(dim1, self.ndim)
+    dim0, dim1 = wrap_dim(dim0, self.ndim), wrap_dim(dim1, self.ndim)
     order[dim0], order[dim1] = order[dim1], order[dim0]
     return _permute(self, order)
 
@@ -297,7 +287,7 @@ def _t(self):
 @operator("permute")
 def _permute(self, *dims):
     dims = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
-    order = [_wrapped(d, self.ndim) for d in dims]
+    order = [wrap_dim(d, self.ndim) for d in dims]
     if order == list(range(self.ndim)):
         return self
     if isinstance(self, CompressedTensor):
@@ -317,7 +307,7 @@ def _permute(self, *dims):
 
 @operator("unsqueeze")
 def _unsqueeze(self, dim):
-    dim = _wrapped(dim, self.ndim + 1)
+    dim = wrap_dim(dim, self.ndim + 1)
     size = list(self.shape)
     size.insert(dim, 1)
     sparse = self.sparse_dim()
@@ -331,7 +321,7 @@ def _unsqueeze(self, dim):
 def _select(self, dim, index):
     if isinstance(self, CompressedTensor):
         return _select(self._coo(), dim, index)
-    dim = _wrapped(dim, self.ndim)
+    dim = wrap_dim(dim, self.ndim)
     n = self.shape[dim]
     if not -n <= index < n:
         raise IndexError(
@@ -351,7 +341,7 @@ def _select(self, dim, index):
 
 @operator("index_select")
 def _index_select(self, dim, index):
-    dim, sparse = _wrapped(dim, self.ndim), self.sparse_dim()
+    dim, sparse = wrap_dim(dim, self.ndim), self.sparse_dim()
     size = list(self.shape)
     size[dim] = index.numel()
     if dim >= sparse:
@@ -364,7 +354,7 @@ def _index_select(self, dim, index):
 
 @operator("narrow_copy", "narrow")
 def _narrow(self, dim, start, length):
-    dim, sparse = _wrapped(dim, self.ndim), self.sparse_dim()
+    dim, sparse = wrap_dim(dim, self.ndim), self.sparse_dim()
     size = list(self.shape)
     if start < 0 or length < 0 or start + length > size[dim]:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size[dim]}).")
@@ -384,7 +374,7 @@ def _cat(tensors, dim=0):
         if not is_coo(x):
             raise RuntimeError(f"Concatenating sparse tensors, but a dense tensor was found at position {i}.")
     first = tensors[0]
-    dim, sparse = _wrapped(dim, first.ndim), first.sparse_dim()
+    dim, sparse = wrap_dim(dim, first.ndim), first.sparse_dim()
     size = list(first.shape)
     for i, x in enumerate(tensors):
         if x.ndim != first.ndim or any(n != size[d] for d, n in enumerate(x.shape) if d != dim):
@@ -525,7 +515,7 @@ def _linear(input, weight, bias=None):
 def softmax(input, dim, *, dtype=None, log: bool = False):
     """softmax of the values along ``dim``. Elements that are not stored count as minus infinity."""
     self = input.coalesce() if dtype is None else input.to(dtype).coalesce()
-    dim, sparse = _wrapped(dim, self.ndim), self.sparse_dim()
+    dim, sparse = wrap_dim(dim, self.ndim), self.sparse_dim()
     if dim >= sparse:
         return self._with((t.log_softmax if log else t.softmax)(self._v, dim - sparse + 1))
     others = [d for d in range(sparse) if d != dim]

@@ -6,7 +6,8 @@ import numpy as np
 
 from .._values import device as devices
 from .._values.base import _C, Base
-from ._construct import _FROM_NUMPY, _is_storage, from_numpy, frombuffer, tensor
+from ..ops.creation import check_differentiable
+from ._construct import _is_storage, from_numpy, frombuffer, shares_memory, tensor
 from ._dlpack import from_dlpack
 
 
@@ -32,18 +33,17 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
             raise ValueError("can't alias arbitrary sequence into a tensor.")
         made = tensor(obj, dtype=dtype, device=device)
     else:
+        device = shared.device if device is None else devices.resolve(device)
+        dtype = dtype or shared.dtype
         if copy is False:
             _check_shares(shared, dtype, device)
-        made = shared
-        if copy or _differs(shared, dtype, device):
-            made = shared.to(dtype=dtype, device=device, copy=True)
+        same = device == shared.device and dtype is shared.dtype
+        made = shared if same and not copy else shared.to(dtype=dtype, device=device, copy=True)
     if requires_grad is False and made.requires_grad:
-        return (
-            made.requires_grad_(False) if made.is_leaf else made.detach()
-        )  # PyTorch changes the given leaf too
+        # PyTorch changes the given leaf too.
+        return made.requires_grad_(False) if made.is_leaf else made.detach()
     if requires_grad and not made.requires_grad:
-        if not (made.dtype.is_floating_point or made.dtype.is_complex):
-            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        check_differentiable(made.dtype)
         return made.requires_grad_()
     return made
 
@@ -52,7 +52,7 @@ def _aliasing(obj, dtype):
     """Return a tensor that shares the memory of an object, or None if there is no such tensor."""
     if isinstance(obj, Base):
         return obj
-    if isinstance(obj, np.ndarray) and obj.dtype in _FROM_NUMPY and not any(s < 0 for s in obj.strides):
+    if shares_memory(obj):
         return from_numpy(obj)
     if type(obj).__name__ == "PyCapsule" or hasattr(obj, "__dlpack__"):
         return from_dlpack(obj)
@@ -65,14 +65,9 @@ def _aliasing(obj, dtype):
     return frombuffer(obj, dtype=dtype or _C.default_dtype())
 
 
-def _differs(found, dtype, device) -> bool:
-    other = device is not None and devices.resolve(device) != found.device
-    return other or dtype not in (None, found.dtype)
-
-
 def _check_shares(found, dtype, device) -> None:
-    if device is not None and devices.resolve(device) != found.device:
-        raise ValueError(f"can't alias tensor from device '{found.device}' to '{devices.resolve(device)}'.")
-    if dtype not in (None, found.dtype):
+    if device != found.device:
+        raise ValueError(f"can't alias tensor from device '{found.device}' to '{device}'.")
+    if dtype is not found.dtype:
         name, wanted = (d.storage_name.removesuffix("Storage") for d in (found.dtype, dtype))
         raise ValueError(f"can't alias tensor with dtype '{name}' into dtype '{wanted}'.")

@@ -307,6 +307,11 @@ def _array_of(data, dtype):
     return array
 
 
+def shares_memory(data) -> bool:
+    """Return whether an object is an array whose memory a tensor can share."""
+    return isinstance(data, np.ndarray) and data.dtype in _FROM_NUMPY and not any(s < 0 for s in data.strides)
+
+
 def as_tensor(data, dtype=None, device=None):
     """Return ``data`` as a tensor. It is copied only if necessary."""
     if isinstance(data, Base):
@@ -316,7 +321,7 @@ def as_tensor(data, dtype=None, device=None):
     # arrays of other libraries
     if hasattr(data, "__array__") and not isinstance(data, np.generic):
         data = np.asarray(data)
-    if isinstance(data, np.ndarray) and data.dtype in _FROM_NUMPY and not any(s < 0 for s in data.strides):
+    if shares_memory(data):
         out = from_numpy(data)
         return out.to(dtype=dtype, device=device) if dtype is not None or device is not None else out
     return tensor(data, dtype=dtype, device=device)

@@ -167,9 +167,8 @@ def set_model_state_dict(
     by_name = {_fqn(name): name for name in own}
     given, assign = dict(model_state_dict), False
     if options.full_state_dict:
-        device, assign = _memory_of(
-            own
-        )  # a parameter without memory is replaced, because nothing can be copied to it
+        # A parameter without memory is replaced, because nothing can be copied to it.
+        device, assign = _memory_of(own)
         given = _from_first(given, lambda name: device) if options.broadcast_from_rank0 else given
     state = {by_name.get(n, n): _spread_like(v, own.get(by_name.get(n, n))) for n, v in given.items()}
     return _IncompatibleKeys(

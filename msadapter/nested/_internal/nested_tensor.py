@@ -14,6 +14,7 @@ from ..._host.native import load
 from ..._values.dtype import ALL
 from ..._values.size import NestedInt
 from ...ops._declare import t
+from ...tensor._pickling import user_attributes
 from .._base import NestedBase
 
 __all__ = [
@@ -250,8 +251,7 @@ class NestedTensor(NestedBase):
         }
 
     def __reduce_ex__(self, protocol):
-        state = {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
-        return _rebuild_njt, (self._file_parts(),), state or None
+        return _rebuild_njt, (self._file_parts(),), user_attributes(self) or None
 
 
 NestedTensor.__module__ = "torch.nested._internal.nested_tensor"
