@@ -23,7 +23,7 @@ from pathlib import Path
 
 from . import report
 from .catalogue import PROGRAMS
-from .run import VARIANTS, Side, difference, missing, ratios, run
+from .run import VARIANTS, Side, difference, missing, run, start_times, times
 
 
 def _judge(program, ours, theirs) -> dict:
@@ -105,14 +105,28 @@ def _row(program, sides: tuple[Side, Side], sources: Path) -> dict:
     return _with_verdict(row)
 
 
-def _with_speed(program, row: dict, sides: tuple[Side, Side], sources: Path, pairs: int) -> dict:
-    """Return the row with the ratios of some pairs of runs, if it is a good one and the machine is quiet."""
+def _with_speed(
+    program, row: dict, sides: tuple[Side, Side], sources: Path, pairs: int, starts: dict
+) -> dict:
+    """Return the row with the seconds of some pairs of runs, if it is a good one and the machine is quiet.
+
+    `starts` keeps the seconds of the start by the number of processes.
+    """
     if row["verdict"] not in report.GOOD or not pairs:
         return row
-    found, reason = ratios(program, sides[1], sides[0], sources, pairs)
+    ours, theirs = sides
+    reason = ""
+    if program.ranks not in starts:
+        start, reason = start_times(program.ranks, theirs, ours, sources, pairs)
+        if not reason:
+            starts[program.ranks] = start
+    found: list[tuple[float, float]] = []
+    if not reason:
+        found, reason = times(program, theirs, ours, sources, pairs)
     if reason:
         print(f"{program.name}: no speed is measured: {reason}", flush=True)
-    return row | ({"ratios": found} if found else {})
+        return row
+    return row | {"seconds": found, "start": starts[program.ranks]}
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
@@ -138,15 +152,16 @@ def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     sides = Side(sys.executable, True, options.packages), Side(options.torch_python, False, options.packages)
     rows = {row["name"]: row for row in report.load()}
+    starts: dict[int, list[float]] = {}
     for number, program in enumerate(options.chosen, 1):
         known = rows.get(program.name)
         if options.speed_alone:
-            if known is None or known.get("ratios"):
+            if known is None or known.get("seconds"):
                 continue
             row = known
         else:
             row = _row(program, sides, options.sources)
-        row = _with_speed(program, row, sides, options.sources, options.pairs)
+        row = _with_speed(program, row, sides, options.sources, options.pairs, starts)
         print(f"[{number}/{len(options.chosen)}] {report.line(row)}", flush=True)
         if row["verdict"] != "not run":
             rows[program.name] = row

@@ -6,6 +6,7 @@ import os
 import re
 import resource
 import shutil
+import statistics
 import subprocess
 import tempfile
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from tests.ports import free_port
 
-from .catalogue import Program
+from .catalogue import DRIVERS, Program
 
 ROOT = Path(__file__).resolve().parents[2]
 TIME_LIMIT = 900  # seconds for one run of a program
@@ -121,20 +122,32 @@ def _cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def ratios(program: Program, theirs: Side, ours: Side, sources: Path, pairs: int) -> tuple[list[float], str]:
-    """Return PyTorch's CPU time divided by ours, of some pairs of runs, which alternate, and "".
+def times(
+    program: Program, theirs: Side, ours: Side, sources: Path, pairs: int
+) -> tuple[list[tuple[float, float]], str]:
+    """Return the CPU seconds of PyTorch and ours, of some pairs of runs, which alternate, and "".
 
     If a run fails, or other programs use the machine, whose caches and memory they share, there is no number, but the reason.
     """
-    found: list[float] = []
+    found: list[tuple[float, float]] = []
     for _ in range(pairs):
         if os.getloadavg()[0] >= BUSY:
             return [], "the machine is busy"
         first, second = (run(program, side, sources) for side in (theirs, ours))
         if first.error or second.error:
             return [], first.error or second.error
-        found.append(first.seconds / second.seconds)
+        found.append((first.seconds, second.seconds))
     return found, ""
+
+
+def start_times(ranks: int, theirs: Side, ours: Side, sources: Path, pairs: int) -> tuple[list[float], str]:
+    """Return the CPU seconds that PyTorch and we take to start, with so many processes and at least one, and "".
+
+    It is the median of some pairs of runs. If they cannot be measured, there is no number, but the reason.
+    """
+    starting = Program("start", "", str(DRIVERS / "start.py"), ranks=ranks)
+    found, reason = times(starting, theirs, ours, sources, pairs)
+    return [statistics.median(side) for side in zip(*found, strict=True)], reason
 
 
 def run(program: Program, side: Side, sources: Path) -> Run:

@@ -47,7 +47,8 @@ def test_the_page_counts_what_pytorch_runs():
         {
             "name": "a",
             "verdict": "equal",
-            "ratios": [1.5, 9.0, 0.5],
+            "seconds": [[3.0, 2.0], [9.0, 1.6], [2.5, 5.0]],
+            "start": [2.0, 1.0],
             "date": "2026-11-26",
             "numbers": 4,
             "difference": 1e-9,
@@ -76,8 +77,8 @@ def test_the_page_counts_what_pytorch_runs():
     # a program that prints no numbers has none that could be equal
     assert "1 of 2 programs" in page and "1 more print none" in page
     assert "more print none" not in report.page(rows[:3])
-    assert "| a | equal | 4 | 1.0e-09 | 1.50 | 2026-11-26 |  |" in page  # the median of the pairs
-    assert "| b | fails | 4 |  |  |  | ValueError: x \\| y |" in page
+    assert "| a | equal | 4 | 1.0e-09 | 1.50 | 1.00 | 2026-11-26 |  |" in page  # the median of the pairs
+    assert "| b | fails | 4 |  |  |  |  | ValueError: x \\| y |" in page
 
 
 def test_models_are_judged_one_by_one():
@@ -95,7 +96,7 @@ def test_models_are_judged_one_by_one():
     page = report.page([judged])
     assert (
         "0 of 1 programs" in page
-        and "| zoo: b | rounding | 1 | 2.0e-02 |  |  | PyTorch itself differs by 6.0e-02 |" in page
+        and "| zoo: b | rounding | 1 | 2.0e-02 |  |  |  | PyTorch itself differs by 6.0e-02 |" in page
     )
 
 
@@ -120,7 +121,7 @@ def test_a_program_that_cannot_run_here_says_why():
 
 
 def _timed(monkeypatch, load: float, times: list[float], error: str = "") -> tuple[tuple, list[str]]:
-    """Return the ratios of two pairs of runs that take these times, why there are none, and the order of the runs."""
+    """Return what is measured of two pairs of runs that take these times, why there are none, and the order of the runs."""
     order: list[str] = []
 
     def one(program, side, sources):
@@ -130,7 +131,7 @@ def _timed(monkeypatch, load: float, times: list[float], error: str = "") -> tup
     monkeypatch.setattr(run, "run", one)
     monkeypatch.setattr(run.os, "getloadavg", lambda: (load, 9.0, 9.0))
     sides = run.Side("theirs", False), run.Side("ours", True)
-    return run.ratios(Program("p", "", ""), *sides, None, 2), order
+    return run.times(Program("p", "", ""), *sides, None, 2), order
 
 
 @pytest.mark.parametrize(
@@ -149,7 +150,7 @@ def test_the_error_of_a_failed_run(text, error):
 
 def test_both_sides_are_timed_in_turn(monkeypatch):
     found, order = _timed(monkeypatch, 0.5, [3.0, 2.0, 4.0, 1.0])
-    assert (found, order) == (([1.5, 4.0], ""), ["theirs", "ours", "theirs", "ours"])
+    assert (found, order) == (([(3.0, 2.0), (4.0, 1.0)], ""), ["theirs", "ours", "theirs", "ours"])
 
 
 def test_a_busy_machine_measures_nothing(monkeypatch):
