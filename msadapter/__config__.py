@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import platform
 from pathlib import Path
 
-from . import get_num_interop_threads, get_num_threads
+from . import get_num_interop_threads, get_num_threads, version
 from ._host import native, packaged
-from .utils.collect_env import get_pretty_env_info
+from .backends.cpu import get_cpu_capability
 
 
 def show() -> str:
-    """Return the versions of what this package was built with and its compiler options."""
-    rows = [get_pretty_env_info(), f"Processor: {platform.machine()}", f"Compiler options: {_cxx_flags()}"]
-    return "PyTorch built with:\n" + "".join(f"  - {row}\n" for row in "\n".join(rows).splitlines())
+    """Return the versions of what this package was built with and its compiler options.
+
+    Libraries call it while they are imported, so it starts no other process. `torch.utils.collect_env` tells more.
+    """
+    rows = [
+        f"PyTorch interface {version.__version__}, answered by msadapter",
+        f"MindSpore {importlib.metadata.version('mindspore')}",
+        f"Processor: {platform.machine()}",
+        f"CPU capability usage: {get_cpu_capability()}",
+        f"Compiler options: {_cxx_flags()}",
+    ]
+    return "PyTorch built with:\n" + "".join(f"  - {row}\n" for row in rows)
 
 
 def _cxx_flags() -> str:

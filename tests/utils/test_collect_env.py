@@ -1,5 +1,8 @@
 """torch.utils.collect_env, whose fields are those of PyTorch's and whose facts are those of the doctor."""
 
+import subprocess
+
+from msadapter import __config__
 from msadapter._host import doctor
 from msadapter.alias import TORCH_VERSION
 from msadapter.utils import collect_env
@@ -24,6 +27,18 @@ def test_the_text_ends_with_the_doctors_report(capsys):
         "mindspore",
         "cache",
     }
+
+
+def test_the_build_is_told_without_a_process(monkeypatch):
+    """torch_geometric asks for it while it is imported."""
+
+    def refuse(*arguments, **options):
+        raise AssertionError(f"a process is started: {arguments}")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    text = __config__.show()
+    assert text.startswith("PyTorch built with:\n  - ") and "  - MindSpore 2.10.0\n" in text
+    assert f"interface {TORCH_VERSION}," in text and "CPU capability usage: " in text
 
 
 def test_commands_are_run_by_the_function_that_is_given():
