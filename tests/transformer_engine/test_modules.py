@@ -129,6 +129,42 @@ def test_attention_with_masks_windows_and_bias():
     with_bias = {"core_attention_bias_type": "post_scale_bias", "core_attention_bias": bias}
     biased = attention(q, k, v, attn_mask_type="no_mask", **with_bias)
     torch.testing.assert_close(biased, _plain(q, k, v, attn_mask=bias.expand(2, 3, 6, 6)))
+    with_bias["core_attention_bias_type"] = "pre_scale_bias"
+    unscaled = attention(q, k, v, attn_mask_type="no_mask", **with_bias)
+    torch.testing.assert_close(unscaled, _plain(q, k, v, attn_mask=bias.expand(2, 3, 6, 6) * 0.5))
+
+
+def test_padding_is_known_from_the_lengths():
+    q, k, v = (_heads(6, 2, 3, 4, seed) for seed in range(3))
+    ends_q, ends_k = (torch.tensor(numbers, dtype=torch.int32) for numbers in ([0, 6, 9], [0, 4, 10]))
+    out = te.DotProductAttention(3, 4, attn_mask_type="padding")(
+        q, k, v, cu_seqlens_q=ends_q, cu_seqlens_kv=ends_k
+    )
+    for batch, (queries, keys) in enumerate(((6, 4), (3, 6))):
+        one = slice(batch, batch + 1)
+        expected = _plain(q[:queries, one], k[:keys, one], v[:keys, one])
+        torch.testing.assert_close(out[:queries, one], expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"core_attention_bias_type": "alibi"}, NotImplementedError, "core_attention_bias_type='alibi'"),
+        ({"alibi_slopes": torch.ones(3)}, NotImplementedError, "alibi_slopes="),
+        ({"inference_params": object()}, NotImplementedError, "inference_params="),
+        ({"checkpoint_core_attention": True}, NotImplementedError, "checkpoint_core_attention=True"),
+        ({"core_attention_bias_type": "post_scale_bias"}, ValueError, "core_attention_bias is None"),
+        ({"core_attention_bias": torch.ones(6, 6)}, ValueError, "is 'no_bias'"),
+        ({"attn_mask_type": "padding"}, ValueError, "'padding' needs attention_mask"),
+        ({"attn_mask_type": "arbitrary"}, ValueError, "'arbitrary' needs attention_mask"),
+    ],
+)
+def test_attention_refuses_what_it_would_ignore(options, error, text):
+    q = torch.ones(6, 2, 3, 4)
+    with pytest.raises(error, match=text):
+        te.DotProductAttention(3, 4)(q, q, q, **options)
+    still = {"checkpoint_core_attention": False, "inference_params": None, "num_splits": 1}
+    assert te.DotProductAttention(3, 4)(q, q, q, **still).shape == (6, 2, 12)
 
 
 def test_packed_sequences_do_not_see_each_other():

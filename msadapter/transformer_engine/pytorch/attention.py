@@ -8,6 +8,8 @@ from ..._errors import unsupported
 from ...distributed import get_rank, get_world_size
 from . import context_parallel
 
+_NAME = "transformer_engine.pytorch.DotProductAttention"
+
 
 class _SplitAlongDim:
     """split() under the name of TransformerEngine's function."""
@@ -89,7 +91,7 @@ class DotProductAttention(nn.Module):
         """Sets the group over which sequences are split, and the type of its communication."""
         if isinstance(cp_group, list):
             raise unsupported(
-                "transformer_engine.pytorch.DotProductAttention",
+                _NAME,
                 "context parallelism in two levels (a2a+p2p) is not supported",
             )
         self.cp_group, self.cp_comm_type = cp_group, cp_comm_type
@@ -112,26 +114,36 @@ class DotProductAttention(nn.Module):
         window_size=None,
         core_attention_bias_type="no_bias",
         core_attention_bias=None,
+        pad_between_seqs=None,
+        num_splits=None,
+        fast_zero_fill=True,
         **others,
     ):
         """Maps query, key, value (s, b, h, d) to (s, b, h * d). Other layouts are kept in the same way.
 
         cu_seqlens_q and cu_seqlens_kv say how long the packed sequences of thd are, and cu_seqlens_q_padded and
-        cu_seqlens_kv_padded, if given, where each begins and where the padding behind it ends.
+        cu_seqlens_kv_padded, if given, where each begins and where the padding behind it ends. A "post_scale_bias" is added
+        to the scaled products of queries and keys, and a "pre_scale_bias" to the products before they are scaled.
+
+        These choose a kernel or a buffer of the GPU, and have no effect: max_seqlen_q, max_seqlen_kv, pad_between_seqs (the
+        places of the padding tell it), num_splits and fast_zero_fill.
+
+        Raises NotImplementedError for other options of TransformerEngine that are set, and for other kinds of biases.
         """
+        for name, given in others.items():
+            if given is not None and given is not False:
+                raise unsupported(_NAME, f"{name}={given!r} is not supported")
         layout, mask_type = qkv_format or self.qkv_format, attn_mask_type or self.attn_mask_type
         causal = "causal" in mask_type
         window = _limits(window_size or self.window_size)
         if layout == "thd":
             if self.cp_size > 1:
                 raise unsupported(
-                    "transformer_engine.pytorch.DotProductAttention",
+                    _NAME,
                     "thd under context parallelism is not supported",
                 )
-            if core_attention_bias is not None:
-                raise unsupported(
-                    "transformer_engine.pytorch.DotProductAttention", "a bias with thd is not supported"
-                )
+            if core_attention_bias is not None or core_attention_bias_type != "no_bias":
+                raise unsupported(_NAME, "a bias with thd is not supported")
             lengths_kv, padded_kv = cu_seqlens_kv, cu_seqlens_kv_padded
             if cu_seqlens_kv is None:
                 lengths_kv, padded_kv = cu_seqlens_q, cu_seqlens_q_padded
@@ -143,12 +155,16 @@ class DotProductAttention(nn.Module):
             raise ValueError(f"qkv_format {layout!r} is not supported")
         order = (1, 2, 0, 3) if layout == "sbhd" else (0, 2, 1, 3)
         heads = [x.permute(order) for x in (query, key, value)]  # b h s d
-        bias = core_attention_bias if core_attention_bias_type == "post_scale_bias" else None
-        mask = attention_mask if "padding" in mask_type or mask_type == "arbitrary" else None
+        bias = self._scaled_bias(core_attention_bias_type, core_attention_bias)
+        mask = None
+        if "padding" in mask_type or mask_type == "arbitrary":
+            mask = attention_mask
+            if mask is None:
+                mask = _padding(mask_type, heads, cu_seqlens_q, cu_seqlens_kv)
         if self.cp_size > 1:
             if mask is not None or bias is not None or window is not None:
                 raise unsupported(
-                    "transformer_engine.pytorch.DotProductAttention",
+                    _NAME,
                     "masks, biases and windows under context parallelism are not supported",
                 )
             out = self._over_ranks(*heads, causal)
@@ -157,6 +173,18 @@ class DotProductAttention(nn.Module):
             places = [arange(x.shape[2], device=x.device) for x in heads[:2]]
             out = self._attend(*heads, _forbidden(places[0] + shift, places[1], causal, window, mask), bias)
         return out.permute(*((2, 0, 1, 3) if layout == "sbhd" else (0, 2, 1, 3))).flatten(-2)
+
+    def _scaled_bias(self, kind, bias):
+        """What is added to the scaled products of queries and keys; None if nothing is."""
+        if kind == "no_bias":
+            if bias is not None:
+                raise ValueError("core_attention_bias is given, but core_attention_bias_type is 'no_bias'")
+            return None
+        if kind not in ("pre_scale_bias", "post_scale_bias"):
+            raise unsupported(_NAME, f"core_attention_bias_type={kind!r} is not supported")
+        if bias is None:
+            raise ValueError(f"core_attention_bias_type is {kind!r}, but core_attention_bias is None")
+        return bias * self.softmax_scale if kind == "pre_scale_bias" else bias
 
     def _over_ranks(self, query, key, value, causal):
         rank = get_rank(self.cp_group)
@@ -206,6 +234,17 @@ class DotProductAttention(nn.Module):
             with tracker().fork() if tracker is not None else contextlib.nullcontext():
                 weights = nn.functional.dropout(weights, self.attention_dropout)
         return weights @ value
+
+
+def _padding(mask_type, heads, ends_q, ends_kv):
+    """The mask (b, 1, s, t) that hides the padding behind each sequence of a batch, from the ends of the sequences."""
+    if mask_type == "arbitrary" or ends_q is None or ends_kv is None:
+        raise ValueError(f"attn_mask_type {mask_type!r} needs attention_mask, which is None")
+    beyond = [
+        arange(x.shape[2], device=x.device) >= ends.diff().unsqueeze(1)
+        for x, ends in zip(heads[:2], (ends_q, ends_kv), strict=True)
+    ]
+    return beyond[0][:, None, :, None] | beyond[1][:, None, None, :]
 
 
 def _sequences(ends, padded):
