@@ -96,8 +96,13 @@ def arange(start: int, end: int) -> Block:
     return Block(_numbers(int(start), int(end)))
 
 
-def load(pointer: Pointer, mask=None, other=None, **hints) -> Block:
-    """The elements at the addresses. Where the mask is False, nothing is read, and `other` or 0 stands there."""
+def load(
+    pointer: Pointer, mask=None, other=None, *, cache_modifier="", eviction_policy="", volatile=False
+) -> Block:
+    """The elements at the addresses. Where the mask is False, nothing is read, and `other` or 0 stands there.
+
+    What is said about caches has no effect.
+    """
     if mask is None:
         elements, places = _near(pointer, tensor(pointer.offsets))
         return Block(elements[places].clone())  # one number would be a view
@@ -110,8 +115,8 @@ def load(pointer: Pointer, mask=None, other=None, **hints) -> Block:
     return Block(where(mask, elements[places], rest))
 
 
-def store(pointer: Pointer, value, mask=None, **hints) -> None:
-    """Write a value to the addresses, except where the mask is False."""
+def store(pointer: Pointer, value, mask=None, *, cache_modifier="", eviction_policy="") -> None:
+    """Write a value to the addresses, except where the mask is False. What is said about caches has no effect."""
     value = tensor(value).to(pointer.elements.dtype)
     mask, offsets, value = broadcast_tensors(
         tensor(True if mask is None else mask), tensor(pointer.offsets), value
@@ -120,9 +125,10 @@ def store(pointer: Pointer, value, mask=None, **hints) -> None:
     elements[places] = value[mask].reshape(-1)
 
 
-def atomic_add(pointer: Pointer, value, mask=None, **hints) -> Block:
+def atomic_add(pointer: Pointer, value, mask=None, sem=None, scope=None) -> Block:
     """Add values to the elements at the addresses, except where the mask is False, and return what was there before.
 
+    The order of memory and the processors that see it (sem, scope) have no effect, because programs run one after the other.
     An address that occurs several times in a block is added to in the order of the block, so each occurrence returns what the
     earlier ones have left. Where the mask is False, 0 is returned.
     """

@@ -8,8 +8,8 @@ import types
 _POINTWISE = "abs ceil cos erf exp exp2 floor log log2 rsqrt sigmoid sin sqrt"
 _FUNCTIONS = {
     "interpreter": "arange atomic_add debug_barrier load num_programs program_id range static_range store",
-    "operations": f"""{_POINTWISE} broadcast_to cdiv clamp cumsum dot expand_dims full max max_contiguous maximum min minimum
-        multiple_of reshape sum trans where zeros zeros_like""",
+    "operations": f"""{_POINTWISE} PropagateNan broadcast_to cdiv clamp cumsum dot expand_dims full max max_contiguous maximum
+        min minimum multiple_of reshape sum trans where zeros zeros_like""",
 }
 _MODULES = {name: module for module, names in _FUNCTIONS.items() for name in names.split()}
 _MATH = f"{_POINTWISE} cdiv clamp maximum minimum next_power_of_2"

@@ -4,16 +4,21 @@ Like Triton's, they take numbers in the place of blocks, and keep the type of th
 """
 
 import builtins
+import enum
 
+from .. import Tensor as _Tensor
 from .. import broadcast_to as _broadcast_to
 from .. import clamp as _clamp
 from .. import cumsum as _cumsum
+from .. import fmax as _fmax
+from .. import fmin as _fmin
 from .. import full as _full
 from .. import matmul as _matmul
 from .. import maximum as _maximum
 from .. import minimum as _minimum
 from .. import sum as _sum
 from .. import where as _where
+from .._errors import unsupported
 from .._values.dtype import ALL
 from .block import Block, plain, tensor
 
@@ -33,19 +38,30 @@ def where(condition, x, y) -> Block:
     return Block(_where(tensor(condition), plain(x), plain(y)))
 
 
-def minimum(x, y, **how) -> Block:
-    """The smaller one of each pair."""
-    return Block(_minimum(tensor(x), tensor(y)))
+class PropagateNan(enum.Enum):
+    """Whether a comparison with a NaN gives the NaN (ALL) or the other operand (NONE)."""
+
+    NONE = 0
+    ALL = 0xFFFF
 
 
-def maximum(x, y, **how) -> Block:
-    """The larger one of each pair."""
-    return Block(_maximum(tensor(x), tensor(y)))
+def minimum(x, y, propagate_nan=PropagateNan.NONE) -> Block:
+    """The smaller one of each pair. Of a NaN and a number it is the number, unless propagate_nan says otherwise."""
+    smaller = _minimum if propagate_nan is PropagateNan.ALL else _fmin
+    return Block(smaller(tensor(x), tensor(y)))
 
 
-def clamp(x, min, max, **how) -> Block:
-    """x, but at least min and at most max."""
-    return Block(_clamp(tensor(x), plain(min), plain(max)))
+def maximum(x, y, propagate_nan=PropagateNan.NONE) -> Block:
+    """The larger one of each pair. Of a NaN and a number it is the number, unless propagate_nan says otherwise."""
+    larger = _maximum if propagate_nan is PropagateNan.ALL else _fmax
+    return Block(larger(tensor(x), tensor(y)))
+
+
+def clamp(x, min, max, propagate_nan=PropagateNan.NONE) -> Block:
+    """x, but at least min and at most max. In the place of a NaN stands min, unless propagate_nan says that the NaN stays."""
+    if propagate_nan is PropagateNan.ALL:
+        return Block(_clamp(tensor(x), plain(min), plain(max)))
+    return minimum(maximum(x, min), max)
 
 
 def _pointwise(name: str, what: str):
@@ -72,8 +88,19 @@ sin = _pointwise("sin", "The sine")
 sqrt = _pointwise("sqrt", "The square root")
 
 
-def dot(input: Block, other: Block, acc=None, input_precision=None, out_dtype=None, **how) -> Block:
-    """The product of two matrices, computed and returned in 32 bits, or in `out_dtype`; `acc` is added to it."""
+def dot(
+    input: Block,
+    other: Block,
+    acc=None,
+    input_precision=None,
+    allow_tf32=None,
+    max_num_imprecise_acc=None,
+    out_dtype=None,
+) -> Block:
+    """The product of two matrices, computed and returned in 32 bits, or in `out_dtype`; `acc` is added to it.
+
+    The precisions that a caller allows to be lower than 32 bits are not made use of.
+    """
     small = input.dtype is ALL["int8"] or input.dtype is ALL["uint8"]
     kind = ALL["int32" if small else "float32"]
     out = _matmul(input.to(kind)._tensor, other.to(kind)._tensor)
@@ -96,14 +123,46 @@ def sum(input: Block, axis: int | None = None, keep_dims: bool = False) -> Block
     return Block(_sum(input._tensor, _axes(input, axis), keepdim=keep_dims).to(wide))
 
 
-def max(input: Block, axis: int | None = None, keep_dims: bool = False, **how) -> Block:
-    """The largest element of a block, along an axis or of all."""
-    return Block(input._tensor.amax(_axes(input, axis), keepdim=keep_dims))
+def max(
+    input: Block,
+    axis: int | None = None,
+    return_indices=False,
+    return_indices_tie_break_left=True,
+    keep_dims=False,
+) -> Block:
+    """The largest element of a block, along an axis or of all. A NaN is passed over, if there is a number.
+
+    return_indices: not supported. Without it, return_indices_tie_break_left has no meaning.
+    """
+    return _extreme("max", input, axis, return_indices, keep_dims)
 
 
-def min(input: Block, axis: int | None = None, keep_dims: bool = False, **how) -> Block:
-    """The smallest element of a block, along an axis or of all."""
-    return Block(input._tensor.amin(_axes(input, axis), keepdim=keep_dims))
+def min(
+    input: Block,
+    axis: int | None = None,
+    return_indices=False,
+    return_indices_tie_break_left=True,
+    keep_dims=False,
+) -> Block:
+    """The smallest element of a block, along an axis or of all. A NaN is passed over, if there is a number.
+
+    return_indices: not supported. Without it, return_indices_tie_break_left has no meaning.
+    """
+    return _extreme("min", input, axis, return_indices, keep_dims)
+
+
+def _extreme(name: str, input: Block, axis: int | None, return_indices, keep_dims: bool) -> Block:
+    if return_indices:
+        raise unsupported(f"triton.language.{name}", "return_indices is not supported")
+    elements, axes = input._tensor, _axes(input, axis)
+    find = getattr(_Tensor, f"a{name}")
+    if not elements.is_floating_point():
+        return Block(find(elements, axes, keepdim=keep_dims))
+    missing = elements.isnan()
+    found = find(
+        elements.masked_fill(missing, float("-inf" if name == "max" else "inf")), axes, keepdim=keep_dims
+    )
+    return Block(found.masked_fill(missing.all(axes, keepdim=keep_dims), float("nan")))
 
 
 def _axes(input: Block, axis: int | None) -> tuple:

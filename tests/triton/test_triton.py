@@ -208,15 +208,43 @@ source, out = torch.arange(4, dtype=torch.int32), torch.zeros(6, dtype=torch.int
 kept_apart[(1,)](source, out, 6, BLOCK=4)
 print(source.tolist(), out.tolist())
 print(bool(tl.constexpr(0)), [10, 20][tl.constexpr(1)])
+
+@triton.jit
+def compare(source, out, BLOCK: tl.constexpr):
+    values = tl.load(source + tl.arange(0, BLOCK))
+    tl.store(out + tl.arange(0, BLOCK), tl.maximum(values, 1.0))
+    tl.store(out + BLOCK + tl.arange(0, BLOCK), tl.minimum(values, 1.0, propagate_nan=tl.PropagateNan.ALL))
+    tl.store(out + 2 * BLOCK + tl.arange(0, BLOCK), tl.clamp(values, 1.0, 2.0))
+    tl.store(out + 3 * BLOCK, tl.max(values))
+    tl.store(out + 3 * BLOCK + 1, tl.min(values + float("nan")))
+
+source, out = torch.tensor([float("nan"), 3.0]), torch.zeros(8)
+compare[(1,)](source, out, BLOCK=2)
+print(out.tolist())
+
+@triton.jit
+def place(source):
+    tl.max(tl.load(source + tl.arange(0, 2)), 0, return_indices=True)
+
+try:
+    place[(1,)](source)
+except NotImplementedError as error:
+    print(error)
 """
 
 
 def test_kernels_compute():
-    """Products of matrices, shapes and reductions. `x += y` changes no memory and no other name; division rounds toward zero."""
+    """Products of matrices, shapes and reductions, also with NaNs.
+
+    `x += y` changes no memory and no other name; division rounds toward zero.
+    """
     done = _run(OPERATIONS, MSADAPTER_TRITON="1", TRITON_INTERPRET="1")
     assert done.returncode == 0, done.stderr
     values = [number * 102 + 1 - 7 for number in range(4)]
-    assert done.stdout.splitlines() == [f"[0, 1, 2, 3] {[*values, -1, -2]}", "False 20"]
+    *lines, refusal = done.stdout.splitlines()
+    compared = "[1.0, 3.0, nan, 1.0, 1.0, 2.0, 3.0, nan]"
+    assert lines == [f"[0, 1, 2, 3] {[*values, -1, -2]}", "False 20", compared]
+    assert "triton.language.max" in refusal and "return_indices is not supported" in refusal
 
 
 WRITTEN = """
