@@ -15,6 +15,7 @@ _SELU_ALPHA = 1.7580993408473766  # the constants of self-normalising networks: 
     forms="f",
     grad={"self": lambda gs, result1, p: t._dropout_mask(gs[0], result1, p)},
     random="other",
+    node="MulBackward0",  # PyTorch's dropout on a CPU multiplies by the noise
 )
 def _dropout(self, p):
     """Return the output and the mask. An element is kept with probability 1 - p and divided by it."""

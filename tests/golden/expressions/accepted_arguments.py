@@ -78,6 +78,7 @@ x.set_(x.untyped_storage(), 0, (2**64,)); x.set_(x.untyped_storage(), 0, (1,), (
 (w / 2).grad_fn.name(); (w / w).grad_fn.name(); torch.div(w, 2, rounding_mode="floor").grad_fn.name()
 (1 - w).grad_fn.name(); w.max().grad_fn.name(); w.max(0)[0].grad_fn.name(); w.min().grad_fn.name()
 w.double().grad_fn.name(); w.square().grad_fn.name(); w.norm().grad_fn.name(); w.clamp(0, 1).grad_fn.name()
+F.dropout(w, 0.5).grad_fn.name()
 F.layer_norm(w, (3,)).grad_fn.name(); F.mse_loss(w, w).grad_fn.name(); F.pad(w, (1, 1)).grad_fn.name()
 F.conv1d(w[None, None], w[None, None]).grad_fn.name(); L.inv(torch.eye(3) * w).grad_fn.name()
 F.batch_norm(w[:, None], None, None, training=True).grad_fn.name(); F.normalize(w, dim=0).grad_fn.name()
