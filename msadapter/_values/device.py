@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 
-from .._host.accelerator import current_device
+from .._host.accelerator import current_device, require
 from .._host.accelerator import kind as accelerator
 from .._host.native import load
 
@@ -126,8 +126,12 @@ def _tell() -> None:
 
 
 def resolve(value) -> device:
-    """Convert a ``device=`` argument to a device. A missing index becomes that of the current accelerator."""
+    """Convert a ``device=`` argument to a device for a tensor. A missing index becomes that of the current accelerator.
+
+    Raises RuntimeError for an accelerator if this run has none.
+    """
     d = default_device() if value is None else value if isinstance(value, device) else device(value)
-    if d.type in ACCELERATORS and d.index is None:
-        return device(d.type, current_device())
-    return d
+    if d.type not in ACCELERATORS:
+        return d
+    require()
+    return device(d.type, current_device()) if d.index is None else d

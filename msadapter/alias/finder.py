@@ -142,6 +142,8 @@ class AliasFinder:
             return None
         if head == "torch":
             rest = ELSEWHERE.get(rest, rest)
+        if head == "torch_npu" and (rest == "npu" or rest.startswith("npu.")):
+            head = "torch"  # torch_npu.npu is torch.npu, whose modules would be loaded twice under two names
         return self.aliases[head] + dot + rest
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:

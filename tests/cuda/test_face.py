@@ -82,17 +82,38 @@ def test_each_device_draws_from_a_stream_of_its_own(accelerator):
 
 
 def test_a_device_that_is_used_later_has_the_seed(monkeypatch, accelerator):
-    """Also the one that a program names without an accelerator."""
     from msadapter.cuda import random
 
-    for asked in ("cuda", ""):
-        monkeypatch.setenv("MSADAPTER_DEVICE", asked)
-        monkeypatch.setattr(random.default_generators, "_made", {})
-        drawn = []
-        for _ in range(2):
-            torch.manual_seed(11)
-            drawn.append(torch.rand(3, device="cuda").tolist())
-        assert drawn[0] == drawn[1] == torch.rand(3, generator=torch.Generator().manual_seed(11)).tolist()
+    monkeypatch.setattr(random.default_generators, "_made", {})
+    drawn = []
+    for _ in range(2):
+        torch.manual_seed(11)
+        drawn.append(torch.rand(3, device="cuda").tolist())
+    assert drawn[0] == drawn[1] == torch.rand(3, generator=torch.Generator().manual_seed(11)).tolist()
+
+
+@pytest.mark.parametrize("asked", ["", "cpu"])
+def test_a_device_that_was_not_asked_for_has_no_tensors(monkeypatch, asked):
+    monkeypatch.setenv("MSADAPTER_DEVICE", asked)
+    x, layer = torch.ones(2), torch.nn.Linear(2, 1)
+    for make in (
+        lambda: torch.zeros(2, device="cuda"),
+        lambda: torch.tensor([1.0], device="cuda:0"),
+        lambda: torch.zeros_like(x, device="npu"),
+        lambda: torch.asarray([1.0], device="cuda"),
+        lambda: x.to("cuda"),
+        lambda: x.to(torch.device("npu", 0)),
+        lambda: x.cuda(),
+        lambda: x.npu(),
+        lambda: layer.cuda(),
+        lambda: torch.nn.Linear(2, 1, device="cuda"),
+        lambda: torch.rand(2, generator=torch.Generator(), device="cuda"),
+    ):
+        with pytest.raises(
+            RuntimeError, match="Found no NVIDIA driver or NPU on your system: set MSADAPTER_DEVICE"
+        ):
+            make()
+    assert torch.device("cuda").type == "cuda" and layer.weight.device.type == "cpu"
 
 
 def test_a_checkpoint_drops_again_what_it_has_dropped(accelerator):

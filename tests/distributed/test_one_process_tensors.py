@@ -425,8 +425,10 @@ def test_operators_of_partial_values(world, name, kind):
         assert found.placements == (Partial(kind),)
 
 
-def test_maps_counts_and_moves(world):
+def test_maps_counts_and_moves(world, monkeypatch):
     from msadapter.distributed import tensor as dt
+
+    monkeypatch.setenv("MSADAPTER_DEVICE", "cuda")
 
     x = torch.arange(6.0).reshape(3, 2)
     d = distribute_tensor(x, world, [S0])

@@ -14,6 +14,7 @@ Pair = namedtuple("Pair", "x y")
 
 @pytest.fixture(autouse=True)
 def two_devices(monkeypatch):
+    monkeypatch.setenv("MSADAPTER_DEVICE", "cuda")
     monkeypatch.setenv("MSADAPTER_DEVICE_COUNT", "2")
 
 

@@ -48,16 +48,19 @@ def test_npu_is_the_module_of_torch_under_every_name():
     out = run("""
         import msadapter
         msadapter.install()
-        import torch, torch_npu
+        import sys, torch, torch_npu
         from torch_npu.npu import set_device
         import torch_npu.npu as one
         print(one is torch.npu is torch_npu.npu, torch.npu.set_device is set_device)
+        from torch_npu.npu._recovery import check_npu_tensor_is_safe
+        import torch_npu.npu.mstx, torch.npu.mstx
+        print(sys.modules["torch_npu.npu.mstx"] is sys.modules["torch.npu.mstx"])
         import torchair
         from torchair.ge import Tensor, TensorSpec
         from torchair import ge, register_fx_node_ge_converter
         print(register_fx_node_ge_converter("x")(len) is len)
     """)
-    assert out == ["True"] * 3
+    assert out == ["True"] * 4
 
 
 def test_compiling_graphs_says_that_it_cannot():

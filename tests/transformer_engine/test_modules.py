@@ -36,7 +36,11 @@ def test_the_size_of_a_norm_has_two_names(kind):
     """Megatron-LM 0.19 calls it normalized_shape, and earlier releases hidden_size."""
     norm = getattr(te, kind)
     x = torch.randn(3, 8)
-    one, other, third = norm(8, device="cpu"), norm(hidden_size=8, device="cpu"), norm(normalized_shape=(8,))
+    one, other, third = (
+        norm(8, device="cpu"),
+        norm(hidden_size=8, device="cpu"),
+        norm(normalized_shape=(8,), device="cpu"),
+    )
     assert one.weight.shape == other.weight.shape == third.weight.shape == (8,)
     torch.testing.assert_close(one(x), other(x), rtol=0, atol=0)
     for given in ({}, {"normalized_shape": 8, "hidden_size": 8}):
@@ -397,6 +401,6 @@ def test_check_passes_on_every_rank(outcomes, name):
 
 def test_a_layer_that_programs_only_ask_for():
     """peft looks whether a layer is of this class, which it cannot be."""
-    assert not isinstance(te.Linear(2, 3), te.LayerNormMLP)
+    assert not isinstance(te.Linear(2, 3, device="cpu"), te.LayerNormMLP)
     with pytest.raises(NotImplementedError, match="LayerNormMLP is not supported"):
         te.LayerNormMLP(4, 8)

@@ -23,7 +23,7 @@ def main() -> None:
     torch.distributed.init_process_group("gloo")
     rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
     os.environ |= {"GROUP_RANK": str(rank), "GROUP_WORLD_SIZE": str(world)}
-    os.environ |= {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    os.environ |= {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "MSADAPTER_DEVICE": "cuda"}
     saving = Saving(folder, lambda number: tuple(spikes.get(str(number), ())) if rank == 0 else ())
     assert saving.machine == copies.Machine(rank, world, 0, 1)
     given = SimpleNamespace(save=str(folder / "checkpoints"), async_save=False)
