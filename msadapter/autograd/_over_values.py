@@ -55,6 +55,10 @@ class OverValues(Tensor):
         """Return the values of a gradient of this tensor, in the order of its own."""
         raise NotImplementedError(f"{type(self).__name__}._values_of_gradient: a layout must say it")
 
+    def _as_gradient(self, values):
+        """Return the gradient of this tensor, given that of its values."""
+        return self._with(values)
+
     def _start_of_pass(self, gradient):
         """Return the values of a gradient with which a backward pass begins. Layouts that take other gradients there say so."""
         return self._values_of_gradient(gradient)
@@ -86,7 +90,7 @@ class OverValues(Tensor):
     @property
     def grad(self):
         found = self._v.grad
-        return None if found is None else self._with(found)
+        return None if found is None else self._as_gradient(found)
 
     @grad.setter
     def grad(self, value):
@@ -101,7 +105,7 @@ class OverValues(Tensor):
 
     def register_hook(self, hook):
         def on_values(gradient):
-            found = hook(self._with(gradient))
+            found = hook(self._as_gradient(gradient))
             return None if found is None else self._values_of_gradient(found)
 
         return self._v.register_hook(on_values)
@@ -186,7 +190,7 @@ def _values_pass(tensors, grads, inputs):
 
     def results(found):
         return tuple(
-            x._with(g) if isinstance(x, OverValues) and g is not None else g
+            x._as_gradient(g) if isinstance(x, OverValues) and g is not None else g
             for x, g in zip(inputs, found, strict=True)
         )
 

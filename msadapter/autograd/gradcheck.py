@@ -155,7 +155,15 @@ def _units(n: int):
 def _back(output: Tensor, inputs, vector: Tensor) -> list[Tensor]:
     """Return the gradients of the product vector . output for each input, as vectors."""
     found = grad(output, inputs, _like(vector, output), retain_graph=True, allow_unused=True)
-    return [_reals(ops.zeros_like(x) if g is None else g) for g, x in zip(found, inputs, strict=True)]
+    return [
+        _reals(ops.zeros_like(_stored(x)) if g is None else _in_order(g, x))
+        for g, x in zip(found, inputs, strict=True)
+    ]
+
+
+def _in_order(gradient: Tensor, x: Tensor) -> Tensor:
+    """Return the gradient of ``x``, or the values of a sparse one in the order of those of ``x``."""
+    return x._values_of_gradient(gradient) if is_sparse(x) else gradient
 
 
 def _parts(x: Tensor) -> list[tuple[str, slice]]:

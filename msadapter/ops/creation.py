@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from .._errors import unsupported
+from .._host import extensions
 from .._values import determinism
 from .._values.base import place
 from .._values.device import ACCELERATORS, META_TAG, default_device, resolve
@@ -36,8 +37,21 @@ def number_type(*values):
 
 
 def _checked_layout(layout) -> None:
-    if layout is not None and layout._name != "strided":
+    if _is_sparse(layout):
         raise unsupported(f"{layout}", "only strided tensors are supported")
+
+
+def _is_sparse(layout) -> bool:
+    """Return whether this is another layout than the strided one. They store only some elements: no zeros, for example."""
+    return layout is not None and layout._name != "strided"
+
+
+def _sparse_zeros(size, layout, dtype, device, requires_grad, like=None):
+    """Return a tensor of a sparse layout that stores nothing. The dtype and the device are those of ``like`` by default."""
+    if like is not None:
+        dtype, device = dtype or like.dtype, device or like.device
+    make = extensions.sparse_conversion.value["zeros"]
+    return make(checked_sizes(size), layout, dtype, device, bool(requires_grad))
 
 
 def finish(result, layout, device, requires_grad: bool, like=None, pin_memory: bool | None = False):
@@ -149,6 +163,8 @@ def filled(tensor, value):
 )
 def empty(size, *, dtype, layout, device, requires_grad, pin_memory, memory_format, names):
     """Return an uninitialised tensor of shape ``size``."""
+    if _is_sparse(layout):
+        return _sparse_zeros(size, layout, dtype, device, requires_grad)
     size = checked_sizes(size)
     return finish_empty(
         raw_empty(size, _format_strides(size, memory_format), dtype or _C.default_dtype()),
@@ -167,6 +183,8 @@ def empty(size, *, dtype, layout, device, requires_grad, pin_memory, memory_form
 def zeros(size, *, dtype, layout, device, requires_grad, pin_memory, names):
     if min(size, default=0) < 0:
         raise RuntimeError("zeros: Dimension size must be non-negative.")
+    if _is_sparse(layout):
+        return _sparse_zeros(size, layout, dtype, device, requires_grad)
     made = raw.Zeros(size, dtype or _C.default_dtype())
     return finish(made, layout, device, requires_grad, pin_memory=pin_memory)
 
@@ -281,6 +299,11 @@ def eye(n, m, *, dtype, layout, device, requires_grad, pin_memory):
     native="body",
 )
 def empty_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
+    if _is_sparse(layout):  # zeros_like and empty have them
+        raise NotImplementedError(
+            "Could not run 'aten::empty_strided' with arguments from the 'SparseCPU' backend. This could be because the operator "
+            "doesn't exist for this backend."
+        )
     made = empty_as(self, dtype, memory_format)
     return finish_empty(made, layout, device, requires_grad, self, pin_memory)
 
@@ -304,6 +327,8 @@ def _like(self, value, layout, device, requires_grad, memory_format, dtype):
     native="body",
 )
 def zeros_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
+    if _is_sparse(layout):
+        return _sparse_zeros(self.shape, layout, dtype, device, requires_grad, self)
     if memory_format is None and _shape_tells_strides(self):
         return finish(raw.ZerosLikeExt(self, dtype), layout, device, requires_grad, self)
     return _like(self, 0, layout, device, requires_grad, memory_format, dtype)
@@ -341,6 +366,8 @@ def full_like(self, fill_value, *, dtype, layout, device, requires_grad, pin_mem
     native="body",
 )
 def new_empty(self, size, *, dtype, layout, device, requires_grad, pin_memory):
+    if _is_sparse(layout):
+        return _sparse_zeros(size, layout, dtype, device, requires_grad, self)
     return finish_empty(
         raw_empty(checked_sizes(size), None, dtype or self.dtype), layout, device, requires_grad, self
     )
@@ -363,6 +390,8 @@ def new_empty_strided(self, size, stride, *, dtype, layout, device, requires_gra
     native="body",
 )
 def new_zeros(self, size, *, dtype, layout, device, requires_grad, pin_memory):
+    if _is_sparse(layout):
+        return _sparse_zeros(size, layout, dtype, device, requires_grad, self)
     return finish(raw.Zeros(checked_sizes(size), dtype or self.dtype), layout, device, requires_grad, self)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from .._errors import unsupported
 from .._host import extensions
 from .._values.dtype import ALL
-from .._values.layout import LAYOUTS
 from ..ops._declare import t
+from . import _conversion
 from ._base import SparseTensor, give_to_leaves
+from ._checks import title
 from ._compressed import CompressedTensor
 from ._construct import (  # noqa: F401  (torch has the private names too)
     _validate_sparse_bsc_tensor_args,
@@ -24,12 +25,11 @@ from ._construct import (  # noqa: F401  (torch has the private names too)
     sparse_csc_tensor,
     sparse_csr_tensor,
 )
-from ._coo import CooTensor, convert, coo
+from ._coo import coo
 from ._coo import sparse_mask as dense_sparse_mask
-from ._coo import to_sparse as dense_to_sparse
 from ._mkldnn import to_mkldnn as dense_to_mkldnn
-from ._operators import addmm, mm, smm
-from ._operators import softmax as _softmax
+from ._products import addmm, mm, smm
+from ._products import softmax as _softmax
 from ._typed import typed
 
 __all__ = [
@@ -58,56 +58,19 @@ for _name, _kind in (
     globals()[f"{_name}Tensor"] = typed(f"{_name}Tensor", ALL[_kind])
 
 extensions.sparse_gradients.provide((SparseTensor, give_to_leaves))
-dense_to_sparse_coo = dense_to_sparse
 
-
-def dense_to_sparse_csr(self, dense_dim=None):
-    return convert(self, "sparse_csr")
-
-
-def dense_to_sparse_csc(self, dense_dim=None):
-    return convert(self, "sparse_csc")
-
-
-def dense_to_sparse_bsr(self, blocksize, dense_dim=None):
-    return convert(self, "sparse_bsr", blocksize)
-
-
-def dense_to_sparse_bsc(self, blocksize, dense_dim=None):
-    return convert(self, "sparse_bsc", blocksize)
-
-
-# The functions behind Tensor.to_sparse and the other conversions, by the name of the method.
+# What extensions.sparse_conversion gives to the lower layers.
 CONVERSIONS = {
-    "to_sparse": dense_to_sparse,
-    "to_sparse_coo": dense_to_sparse,
-    "to_sparse_csr": dense_to_sparse_csr,
-    "to_sparse_csc": dense_to_sparse_csc,
-    "to_sparse_bsr": dense_to_sparse_bsr,
-    "to_sparse_bsc": dense_to_sparse_bsc,
+    "zeros": _conversion.zeros,
+    "to_sparse": _conversion.to_sparse,
+    "to_sparse_coo": _conversion.to_sparse,
+    "to_sparse_csr": _conversion.to_sparse_csr,
+    "to_sparse_csc": _conversion.to_sparse_csc,
+    "to_sparse_bsr": _conversion.to_sparse_bsr,
+    "to_sparse_bsc": _conversion.to_sparse_bsc,
     "sparse_mask": dense_sparse_mask,
     "to_mkldnn": dense_to_mkldnn,
 }
-
-
-def _of_class(function):
-    """Return a conversion as a method of sparse tensors, which may already have the layout."""
-
-    def method(self, *args, **kwargs):
-        found = self._coo() if isinstance(self, CompressedTensor) else self
-        return function(found, *args, **kwargs)
-
-    return method
-
-
-for _name in ("csr", "csc", "bsr", "bsc"):
-    setattr(SparseTensor, f"to_sparse_{_name}", _of_class(globals()[f"dense_to_sparse_{_name}"]))
-CompressedTensor._to = lambda self, name: self.to_sparse(layout=_layout(name))
-CooTensor._to = lambda self, name: convert(self, name)
-
-
-def _layout(name: str):
-    return LAYOUTS[name]
 
 
 def sum(input, dim=None, dtype=None):
@@ -131,11 +94,11 @@ def log_softmax(input, dim, *, dtype=None):
 def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
     """Return alpha * (mat1 @ mat2) + beta * input at the stored positions of ``input``, a csr matrix."""
     if not isinstance(input, CompressedTensor) or input.layout._name != "sparse_csr":
-        raise RuntimeError(
-            f"Expected input to have sparse csr layout, but got {input.layout._name.capitalize()}"
-        )
-    rows, columns = input._lines(), input._inner.long()
-    found = (t.index_select(mat1, 0, rows) * t.index_select(mat2.t(), 0, columns)).sum(-1)
+        raise RuntimeError(f"Expected input to have sparse csr layout, but got {title(input.layout._name)}")
+    batch, rows, columns = input._lines()
+    left = mat1.reshape(-1, *mat1.shape[-2:])[(batch, rows)]
+    right = mat2.mT.reshape(-1, *mat2.mT.shape[-2:])[(batch, columns)]
+    found = (left * right).sum(-1).reshape(input._v.shape)
     return input._with(found * alpha + input._v * beta)
 
 
@@ -156,7 +119,7 @@ def spdiags(diagonals, offsets, shape, layout=None):
     inside = ((rows >= 0) & (rows < shape[0])).reshape(-1)
     indices = t.stack([rows.reshape(-1)[inside], columns.reshape(-1)[inside]])
     made = coo(indices, diagonals[:, :width].reshape(-1)[inside], tuple(shape), False)
-    return made if layout is None else convert(made, layout._name)
+    return made if layout is None else _conversion.convert(made, layout._name)
 
 
 def as_sparse_gradcheck(gradcheck):

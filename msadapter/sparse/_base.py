@@ -5,18 +5,20 @@ The meta tensor beneath a sparse tensor has its shape. Results of table operator
 
 from __future__ import annotations
 
+from .._host.native import load
 from .._values.dtype import ALL
 from .._values.layout import LAYOUTS
 from ..autograd._over_values import OverValues, arguments, declare
 from ..ops._declare import t
+from ..ops.internal import check_castable
 from ..tensor import Size, Tensor
 from ..tensor._pickling import user_attributes
-from ..tensor._rare_methods import not_for
+from ..tensor._rare_methods import layout_title, not_for
 from ._printing import sparse_str
 
+_C = load()
 STRIDED = LAYOUTS["strided"]
 MAKERS: dict = {}  # layout name -> function(*parts, size, ...) that checks its parts; filled by _construct.py
-CONVERTERS: dict = {}  # layout name -> function(coalesced COO tensor, name, blocksize); filled by _compressed.py
 OPERATORS: dict = {}  # table operator -> function(sparse class, ...), for torch.add, Tensor.add, ...
 
 
@@ -114,9 +116,31 @@ class SparseTensor(OverValues):
             raise RuntimeError(
                 f"the gradient of a sparse tensor of shape {self.shape} must be a tensor of this shape"
             )
-        if not isinstance(gradient, SparseTensor):
-            gradient = gradient.sparse_mask(self)
-        return gradient._aligned(self)
+        return (
+            gradient._aligned(self) if isinstance(gradient, SparseTensor) else gradient.sparse_mask(self)._v
+        )
+
+    @property
+    def grad(self):
+        found = OverValues.grad.fget(self)  # type: ignore[attr-defined]  # a property
+        if found is not None:
+            found.__dict__["_gradient_of"] = self
+        return found
+
+    @grad.setter
+    def grad(self, value):
+        OverValues.grad.fset(self, value)  # type: ignore[attr-defined]
+
+    @grad.deleter
+    def grad(self):
+        OverValues.grad.fdel(self)  # type: ignore[attr-defined]
+
+    def _written(self):
+        """Pass on what an in-place operator has stored in this tensor, if it is the .grad of another. Returns the tensor."""
+        owner = self.__dict__.get("_gradient_of")
+        if owner is not None:
+            owner.grad = self
+        return self
 
     @property
     def data(self):
@@ -169,7 +193,38 @@ class SparseTensor(OverValues):
         if handler is None:
             found = next(a for a in arguments((args, kwargs or {})) if isinstance(a, SparseTensor))
             raise not_for(found, name)
-        return handler(*args, **(kwargs or {}))
+        kwargs = dict(kwargs or {})
+        out = kwargs.pop("out", None)
+        if out is None:
+            return handler(*args, **kwargs)
+        _check_unrecorded(name, (args, out))
+        return _stored_in(out, handler(*args, **kwargs))
+
+
+def _check_unrecorded(name: str, tensors) -> None:
+    """RuntimeError if a call with out= would be recorded, as for dense tensors."""
+    if _C.is_grad_enabled() and any(isinstance(a, Tensor) and a.requires_grad for a in arguments(tensors)):
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+            "requires grad."
+        )
+
+
+def _stored_in(out, found):
+    """Give a result to the tensor ``out`` of the same layout, in its dtype, and return this tensor.
+
+    Raises:
+        RuntimeError: the layouts differ, or the dtype of ``out`` does not hold the result.
+    """
+    if out.layout is not found.layout:
+        raise RuntimeError(
+            f"Expected out tensor to have layout {layout_title(found)}, but got {layout_title(out)} instead"
+        )
+    check_castable(found.dtype, out.dtype)
+    if not isinstance(out, SparseTensor):
+        return out.resize_(found.shape).copy_(found)
+    out.__dict__["_extent"] = found._extent
+    return out._take(found.to(out.dtype))
 
 
 def give_to_leaves(tensors, grads, create_graph: bool):

@@ -1,14 +1,16 @@
-"""Compressed matrices: csr and csc, and bsr and bsc, whose values are blocks.
+"""Compressed tensors: csr and csc, and bsr and bsc, whose values are blocks. All may be batches of matrices.
 
-A "line" is a row in csr and bsr, and a column in csc and bsc.
+A "line" is a row in csr and bsr, and a column in csc and bsc. Every matrix of a batch has the same number of values.
 """
 
 from __future__ import annotations
 
-from .._errors import unsupported
+from .._values.layout import FORMATS
 from ..ops._declare import t
-from ._base import CONVERTERS, SparseTensor
-from ._coo import _INT, coo, keys
+from ..tensor._rare_methods import not_for
+from ._base import SparseTensor
+from ._checks import check_parts
+from ._coo import _INT, coo, keys, places, product
 
 KINDS = ("sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
 _FLIPPED = {
@@ -20,14 +22,28 @@ _FLIPPED = {
 
 
 class CompressedTensor(SparseTensor):
-    """Base class of the four layouts: `_outer` (lines + 1), `_inner` (nnz) and the values."""
+    """Base class of the four layouts.
+
+    Attributes:
+        _outer: the positions at which lines begin (*batch, lines + 1).
+        _inner: the place of each value in its line (*batch, nnz).
+        _v: the values (*batch, nnz, *block, *dense sizes), without block in csr and csc.
+    """
 
     def _rows(self) -> bool:
         """Return whether lines are rows."""
         return self._layout_name in ("sparse_csr", "sparse_bsr")
 
+    def _blocked(self) -> bool:
+        return self._layout_name in ("sparse_bsr", "sparse_bsc")
+
+    def _batch(self) -> tuple:
+        """Return the sizes of the batch dims."""
+        return tuple(self._outer.shape[:-1])
+
     def _block(self) -> tuple:
-        return tuple(self._v.shape[1:3]) if self._layout_name in ("sparse_bsr", "sparse_bsc") else (1, 1)
+        at = self._outer.ndim
+        return tuple(self._v.shape[at : at + 2]) if self._blocked() else (1, 1)
 
     def _with(self, values, size=None):
         return compressed(
@@ -36,17 +52,20 @@ class CompressedTensor(SparseTensor):
 
     def _take(self, other):
         self.__dict__.update(_outer=other._outer, _inner=other._inner, _v=other._v)
-        return self
+        return self._written()
 
     def _parts(self):
         names = ("crow_indices", "col_indices") if self._rows() else ("ccol_indices", "row_indices")
         return [(names[0], self._outer), (names[1], self._inner), ("values", self._v)]
 
+    def _nnz(self) -> int:
+        return self._inner.shape[-1]
+
     def sparse_dim(self) -> int:
         return 2
 
     def dense_dim(self) -> int:
-        return self._v.ndim - (3 if self._block() != (1, 1) or "bs" in self._layout_name else 1)
+        return self.ndim - 2 - len(self._batch())
 
     def values(self):
         return self._v
@@ -55,92 +74,75 @@ class CompressedTensor(SparseTensor):
         return self._v.detach()
 
     def _lines(self):
-        """Return the line of each value."""
-        return t.repeat_interleave(
-            t.arange(len(self._outer) - 1), self._outer[1:].long() - self._outer[:-1].long()
-        )
+        """Return three flat tensors: the batch, the row and the column of each value, or of its block."""
+        ends = self._outer.reshape(product(self._batch()), -1).long()
+        count = max(ends.shape[1] - 1, 1)
+        steps = (ends[:, 1:] - ends[:, :-1]).reshape(-1)
+        number = t.repeat_interleave(t.arange(len(steps), device=ends.device), steps)
+        batch, line, inner = number // count, number % count, self._inner.reshape(-1).long()
+        return (batch, line, inner) if self._rows() else (batch, inner, line)
 
     def _check(self) -> None:
-        """Raise RuntimeError if the indices are not valid."""
-        outer, inner = self._outer, self._inner
-        block = self._block()
-        dense = tuple(self._v.shape[3 if "bs" in self._layout_name else 1 :])
-        if inner.ndim != 1 or self.ndim < 2 or tuple(self.shape[2:]) != dense:
-            raise RuntimeError(
-                f"tensor dimensionality must be sum of batch, base, and dense dimensionalities (=0 + 2 + {len(dense)}) but "
-                f"got size {list(self.shape)}"
-            )
-        if any(b < 1 or n % b for n, b in zip(self.shape, block, strict=False)):
-            raise RuntimeError(f"size {list(self.shape)} must be divisible by the block size {list(block)}")
-        shape = [n // b for n, b in zip(self.shape, block, strict=False)]
-        lines, width = shape if self._rows() else shape[::-1]
-        first, second = ("crow_indices", "col_indices") if self._rows() else ("ccol_indices", "row_indices")
-        if len(outer) != lines + 1:
-            what = "rows" if self._rows() else "columns"
-            raise RuntimeError(
-                f"{first}.shape[-1] must be equal to the number of {what} + 1 (={lines + 1}), but got {len(outer)}"
-            )
-        steps = outer[1:] - outer[:-1]
-        if int(outer[0]) != 0:
-            raise RuntimeError(f"`{first}[..., 0] == 0` is not satisfied.")
-        if int(outer[-1]) != len(inner):
-            raise RuntimeError(f"`{first}[..., -1] == nnz` is not satisfied.")
-        if lines and (int(steps.min()) < 0 or int(steps.max()) > width):
-            raise RuntimeError(f"`0 <= {first}[..., 1:] - {first}[..., :-1] <= {width}` is not satisfied.")
-        if inner.numel() and (int(inner.min()) < 0 or int(inner.max()) >= width):
-            raise RuntimeError(f"`0 <= {second} < {width}` is not satisfied.")
+        """Raise RuntimeError if the parts do not fit each other, or are not valid indices."""
+        check_parts(self._layout_name, self._outer, self._inner, self._v, tuple(self.shape))
 
     def _coo(self):
-        """Return the same matrix in the coordinate layout."""
-        lines, inner, values = self._lines(), self._inner.long(), self._v
-        rows, columns = (lines, inner) if self._rows() else (inner, lines)
+        """Return the same tensor in the coordinate layout, whose first dims are those of the batch."""
+        batch, rows, columns = self._lines()
         height, width = self._block()
-        if "bs" in self._layout_name:
-            n, each = len(rows), height * width
-            inside = t.arange(each)
-            rows = (rows.reshape(-1, 1) * height + inside // width).reshape(-1)
-            columns = (columns.reshape(-1, 1) * width + inside % width).reshape(-1)
-            values = values.reshape(n * each, *values.shape[3:])
-        found = coo(t.stack([rows, columns]), values, tuple(self.shape), False)
-        return (
-            found.coalesce()
-            if not (self._layout_name == "sparse_csr" and _ordered(found))
-            else found._coalesced_(True)
-        )
+        count = len(rows)
+        values = self._v.reshape(count, *self._v.shape[self._outer.ndim :])
+        if self._blocked():
+            inside = t.arange(height * width, device=rows.device)
+            rows = (rows.reshape(-1, 1) * height + inside // max(width, 1)).reshape(-1)
+            columns = (columns.reshape(-1, 1) * width + inside % max(width, 1)).reshape(-1)
+            batch = batch.reshape(-1, 1).expand(count, height * width).reshape(-1)
+            values = values.reshape(count * height * width, *values.shape[3:])
+        indices = t.cat([places(batch, self._batch()), t.stack([rows, columns])])
+        found = coo(indices, values, tuple(self.shape), False)
+        if self._layout_name == "sparse_csr" and _ordered(found):
+            return found._coalesced_(True)
+        return found.coalesce()
 
-    def _with_coo_values(self, dense):
-        """Return a matrix with the positions of this one and the elements of a dense matrix."""
-        lines, inner = self._lines(), self._inner.long()
-        if "bs" in self._layout_name:
-            raise unsupported("torch.Tensor.sparse_mask", "a mask of blocks is not supported")
-        return self._with(dense[(lines, inner) if self._rows() else (inner, lines)])
+    def _with_elements(self, dense):
+        """Return a tensor with the positions of this one and the elements of a dense tensor."""
+        batch, rows, columns = self._lines()
+        count = len(self._batch())
+        tiles = _tiles(dense, self._block(), count) if self._blocked() else dense
+        tiles = tiles.reshape(product(self._batch()), *tiles.shape[count:])
+        return self._with(tiles[(batch, rows, columns)].reshape(self._v.shape))
 
     def _aligned(self, other):
-        if self._inner is other._inner or (
-            t.equal(self._outer, other._outer) and t.equal(self._inner, other._inner)
-        ):
+        same = self._inner is other._inner and self._outer is other._outer
+        if same or (t.equal(self._outer, other._outer) and t.equal(self._inner, other._inner)):
             return self._v
-        return other._with_coo_values(self.to_dense())._v
+        return other._with_elements(self.to_dense())._v
 
     def to_dense(self, dtype=None, *, masked_grad=None):
         return self._coo().to_dense(dtype)
 
-    def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
-        name = "sparse_coo" if layout is None else layout._name
+    def _to(self, name: str, blocksize=None):
+        """Convert to another layout. The indices keep their dtype in the compressed ones."""
         if name == self._layout_name and blocksize in (None, self._block()):
             return self
-        return (
-            self._coo().to_sparse(layout=layout, blocksize=blocksize) if name != "sparse_coo" else self._coo()
-        )
-
-    to_sparse_coo = to_sparse
+        found = self._coo()
+        if name in ("sparse_bsr", "sparse_bsc") and blocksize is None and self._blocked():
+            blocksize = self._block()
+        return found if name == "sparse_coo" else from_coo(found, name, blocksize, self._outer.dtype)
 
     def _transposed(self):
-        """Return the transposed matrix, which has the same numbers in the other layout."""
-        values = self._v.transpose(1, 2) if "bs" in self._layout_name else self._v
-        return compressed(
-            _FLIPPED[self._layout_name], self._outer, self._inner, values, tuple(self.shape)[::-1]
-        )
+        """Return the transposed matrices, which have the same numbers in the other layout."""
+        at = self._outer.ndim
+        values = self._v.transpose(at, at + 1) if self._blocked() else self._v
+        *batch, n, m = self.shape[: at + 1]
+        size = (*batch, m, n, *self.shape[at + 1 :])
+        return compressed(_FLIPPED[self._layout_name], self._outer, self._inner, values, size)
+
+    def _of_batch(self, dim: int, index: int):
+        """Return one element of a batch dim."""
+        parts = (part.select(dim, index) for part in (self._outer, self._inner, self._v))
+        size = tuple(n for d, n in enumerate(self.shape) if d != dim)
+        return compressed(self._layout_name, *parts, size)
 
 
 def _ordered(found) -> bool:
@@ -169,55 +171,116 @@ for _kind in KINDS:
 
 
 def compressed(name: str, outer, inner, values, size) -> CompressedTensor:
-    """Return the matrix with these parts, without checks."""
+    """Return the tensor with these parts, without checks."""
     made = _classes[name]._shaped(size, values)
     made.__dict__.update(_outer=outer, _inner=inner)
     return made
 
 
-def from_coo(found, name: str, blocksize=None) -> CompressedTensor:
-    """Convert a coalesced matrix from the coordinate layout to a compressed layout."""
-    if found.sparse_dim() != 2:
-        raise RuntimeError(f"to_{name}: expected a matrix, but got sparse_dim {found.sparse_dim()}")
+def without_elements(name: str, size, values) -> CompressedTensor:
+    """Return a csr or csc tensor of a size that stores nothing. ``values`` is empty and gives the dtype and the device."""
+    if len(size) < 2:
+        raise RuntimeError(
+            "torch.empty: Only batched sparse compressed (non-block) tensors are supported, but got size "
+            f"{list(size)}"
+        )
+    *batch, n, m = size
+    lines = n if name == "sparse_csr" else m
+    outer = t.zeros([*batch, lines + 1], dtype=_INT, device=values.device)
+    inner = t.zeros([*batch, 0], dtype=_INT, device=values.device)
+    return compressed(name, outer, inner, values.reshape(*batch, 0), tuple(size))
+
+
+def _tiles(dense, block, count: int):
+    """Return the blocks of a dense tensor with ``count`` batch dims: (*batch, rows, columns of blocks, *block, *dense sizes)."""
+    n, m = dense.shape[count : count + 2]
+    height, width = block
+    rest = dense.shape[count + 2 :]
+    split = dense.reshape(*dense.shape[:count], n // height, height, m // width, width, *rest)
+    return split.transpose(count + 1, count + 2)
+
+
+def from_dense(dense, name: str, blocksize=None, dense_dim: int = 0) -> CompressedTensor:
+    """Convert a dense tensor: a matrix or a batch of matrices, whose elements have the last ``dense_dim`` dims."""
+    count = dense.ndim - 2 - dense_dim
+    batch, blocked = tuple(dense.shape[:count]), name in ("sparse_bsr", "sparse_bsc")
+    tiles = _tiles(dense, blocksize, count) if blocked else dense
+    tiles = tiles.reshape(product(batch), *tiles.shape[count:])
+    stored = tiles.detach() != 0
+    for _ in range(stored.ndim - 3):
+        stored = stored.any(-1)
+    by_columns = name in ("sparse_csc", "sparse_bsc")
+    at = t.nonzero(stored.transpose(1, 2) if by_columns else stored)
+    which, line, inner = at[:, 0], at[:, 1], at[:, 2]
+    values = tiles[(which, inner, line) if by_columns else (which, line, inner)]
+    lines = tiles.shape[2 if by_columns else 1]
+    return _gathered(name, tuple(dense.shape), batch, lines, (which * lines + line, inner, values), _INT)
+
+
+def from_coo(found, name: str, blocksize=None, index_dtype=_INT) -> CompressedTensor:
+    """Convert coalesced coordinates. All sparse dims but the last two are those of a batch."""
+    count = found.sparse_dim() - 2
+    batch, (n, m) = found._sparse_size()[:count], found._sparse_size()[count:]
+    which, rows, columns = keys(found._i[:count], batch), found._i[-2], found._i[-1]
     if name in ("sparse_bsr", "sparse_bsc"):
-        return _blocks(found, name, blocksize)
-    rows, columns = found._i
+        return _blocks(found, name, blocksize, index_dtype)
     values = found._v
     if name == "sparse_csc":
-        order = t.argsort(columns, stable=True)
-        rows, columns, values = columns[order], rows[order], t.index_select(values, 0, order)
-    lines = found.shape[0 if name == "sparse_csr" else 1]
-    return compressed(name, _ends(rows, lines), columns.contiguous(), values, tuple(found.shape))
+        order = t.argsort((which * m + columns) * n + rows)
+        which, rows, columns = which[order], columns[order], rows[order]
+        values = t.index_select(values, 0, order)
+    lines = n if name == "sparse_csr" else m
+    parts = (which * lines + rows, columns.contiguous(), values)
+    return _gathered(name, tuple(found.shape), batch, lines, parts, index_dtype)
 
 
-def _ends(lines, count: int):
-    """Return a tensor (count + 1) with the position at which the values of each line begin."""
-    return t.cat([t.zeros([1], dtype=_INT), t.cumsum(t.bincount(lines, minlength=count), 0)])
-
-
-def _blocks(found, name: str, blocksize):
-    if blocksize is None:
-        raise RuntimeError(f"to_{name}: blocksize must be given")
-    height, width = (blocksize, blocksize) if isinstance(blocksize, int) else blocksize
-    n, m = found.shape
-    if n % height or m % width:
-        raise RuntimeError(
-            f"dense_to_sparse_{name[-3:]}: tensor sparse size ({n},{m}) must be divisible by given blocksize ({height},{width})"
-        )
-    rows, columns = found._i
-    across = m // width
-    line, other = (
-        (rows // height, columns // width) if name == "sparse_bsr" else (columns // width, rows // height)
-    )
-    wide = across if name == "sparse_bsr" else n // height
-    unique, group = t.unique(line * wide + other, return_inverse=True)
+def _blocks(found, name: str, blocksize, index_dtype):
+    """Convert coalesced coordinates to blocks, in which elements that are not stored are zero."""
+    count = found.sparse_dim() - 2
+    batch, (n, m) = found._sparse_size()[:count], found._sparse_size()[count:]
+    which, rows, columns = keys(found._i[:count], batch), found._i[-2], found._i[-1]
+    height, width = blocksize
+    line, other, lines, wide = rows // height, columns // width, n // height, m // width
+    if name == "sparse_bsc":
+        line, other, lines, wide = other, line, wide, lines
+    unique, group = t.unique((which * lines + line) * wide + other, return_inverse=True)
     inside = (rows % height) * width + columns % width
-    shape = [len(unique) * height * width, *found._v.shape[1:]]
-    empty = t.zeros(shape, dtype=found.dtype, device=found.device)
-    values = t.index_add(empty, 0, group * (height * width) + inside, found._v)
-    lines = n // height if name == "sparse_bsr" else m // width
-    values = values.reshape(len(unique), height, width, *found._v.shape[1:])
-    return compressed(name, _ends(unique // wide, lines), unique % wide, values, tuple(found.shape))
+    rest = found._v.shape[1:]
+    empty = t.zeros([len(unique) * height * width, *rest], dtype=found.dtype, device=found.device)
+    values = t.index_put(empty, [group * (height * width) + inside], found._v)
+    values = values.reshape(len(unique), height, width, *rest)
+    parts = (unique // max(wide, 1), unique % max(wide, 1), values)
+    return _gathered(name, tuple(found.shape), batch, lines, parts, index_dtype)
 
 
-CONVERTERS.update(dict.fromkeys(KINDS, from_coo))
+def _gathered(name: str, size, batch, lines: int, parts, index_dtype) -> CompressedTensor:
+    """Return the tensor whose values are given in order.
+
+    Args:
+        parts: the number of the line of each value, counted through the whole batch, its place in the line, and the values.
+    """
+    number, inner, values = parts
+    count = product(batch)
+    steps = t.bincount(number, minlength=count * lines).reshape(count, lines)
+    start = t.zeros([count, 1], dtype=_INT, device=number.device)
+    ends = t.cat([start, t.cumsum(steps, 1)], 1)
+    nnz = len(inner) // count if count else 0
+    if count > 1 and not bool((ends[:, -1] == nnz).all()):
+        raise RuntimeError("Expect the same number of specified elements per batch.")
+    return compressed(
+        name,
+        ends.reshape(*batch, lines + 1).to(index_dtype),
+        t.clone(inner.reshape(*batch, nnz).to(index_dtype), memory_format=FORMATS["contiguous_format"]),
+        values.reshape(*batch, nnz, *values.shape[1:]),
+        size,
+    )
+
+
+def transposed_sparse_dims(self, order):
+    """Return a permuted tensor, if only the two dims of the matrices change places."""
+    at = len(self._batch())
+    swapped = list(range(self.ndim))
+    swapped[at], swapped[at + 1] = at + 1, at
+    if list(order) != swapped:
+        raise not_for(self, "permute")
+    return self._transposed()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 
-from .._errors import unsupported
 from .._host.native import load
 from .._values.dtype import ALL
 from .._values.layout import LAYOUTS
 from ..ops._declare import t
 from ..tensor import Size, Tensor
 from ._base import MAKERS, check_inside, int64
+from ._checks import check_ranks, title
 from ._compressed import KINDS, compressed
 from ._coo import coo
 
@@ -137,7 +137,7 @@ def sparse_compressed_tensor(
     requires_grad=False,
     check_invariants=None,
 ):
-    """Return a matrix in a compressed layout.
+    """Return a matrix in a compressed layout, or a batch of matrices if the indices have more than one dim.
 
     Line i (a row, a column, or a row or column of blocks) has the values ``values[compressed[i]:compressed[i
     + 1]]``, at the positions that ``plain_indices`` gives.
@@ -149,26 +149,31 @@ def sparse_compressed_tensor(
     if layout is None or layout._name not in KINDS:
         raise RuntimeError(
             "expected layout to be one of SparseCsr, SparseCsc, SparseBsr or SparseBsc but got "
-            + ("None" if layout is None else layout._name.capitalize())
+            + ("None" if layout is None else title(layout._name))
         )
     outer, inner = int64(compressed_indices), int64(plain_indices)
     values = _values(values, dtype, device, requires_grad)
-    blocks = layout._name in ("sparse_bsr", "sparse_bsc")
-    if outer.ndim != 1:
-        raise unsupported(f"torch.{layout._name}_tensor", "batches are not supported")
-    if inner.shape[0] != values.shape[0] or values.ndim < (3 if blocks else 1):
-        raise RuntimeError(
-            f"number of elements in plain indices {inner.shape[0]} and values {list(values.shape)} do not fit"
-        )
+    check_ranks(layout._name, outer, inner, values)
     if size is None:
-        block = tuple(values.shape[1:3]) if blocks else (1, 1)
-        lines, most = len(outer) - 1, int(inner.max()) + 1 if inner.numel() else 0
-        size = (lines, most) if layout._name in ("sparse_csr", "sparse_bsr") else (most, lines)
-        size = (size[0] * block[0], size[1] * block[1])
+        size = _least_compressed_size(layout._name, outer, inner, values)
     made = compressed(layout._name, outer, inner, values, tuple(size))
     if _checked(check_invariants):
         made._check()
+    elif inner.shape[-1] != values.shape[outer.ndim - 1]:
+        raise RuntimeError(
+            f"number of elements in plain indices {inner.shape[-1]} and values {list(values.shape)} do not fit"
+        )
     return made
+
+
+def _least_compressed_size(name: str, outer, inner, values) -> tuple:
+    """Return the least size of a tensor with these parts."""
+    count, blocked = outer.ndim - 1, name in ("sparse_bsr", "sparse_bsc")
+    lines, most = max(outer.shape[-1] - 1, 0), int(inner.max()) + 1 if inner.numel() else 0
+    n, m = (lines, most) if name in ("sparse_csr", "sparse_bsr") else (most, lines)
+    height, width = values.shape[count + 1 : count + 3] if blocked else (1, 1)
+    dense = values.shape[count + (3 if blocked else 1) :]
+    return (*inner.shape[:-1], n * height, m * width, *dense)
 
 
 def _of_layout(name: str):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from .._values.dtype import ALL
-from .._values.layout import LAYOUTS
 from ..ops._declare import t
 from ..tensor import Size, Tensor
-from ._base import CONVERTERS, SparseTensor, check_inside
+from ._base import SparseTensor, check_inside
 
 _INT, _BYTE = ALL["int64"], ALL["int8"]
 
@@ -34,7 +33,7 @@ def places(numbers, size):
     for n in reversed(size):
         rows.append(t.remainder(numbers, max(n, 1)))
         numbers = t.div(numbers, max(n, 1), rounding_mode="floor")
-    return t.stack(rows[::-1]) if rows else t.zeros([0, numbers.shape[0]], dtype=_INT)
+    return t.stack(rows[::-1]) if rows else t.zeros([0, numbers.shape[0]], dtype=_INT, device=numbers.device)
 
 
 def gathered(values, group, count: int):
@@ -61,13 +60,16 @@ class CooTensor(SparseTensor):
     def _with(self, values, size=None):
         return coo(self._i, values, tuple(self.shape) if size is None else size, self._sorted)
 
+    def clone(self, *, memory_format=None):
+        return self._with(self._v.clone())._coalesced_(self._sorted)
+
     def _parts(self):
         return [("indices", self._i), ("values", self._v)]
 
     def _take(self, other):
         """Replace this tensor's parts by those of ``other``, which has the same shape."""
         self.__dict__.update(_i=other._i, _v=other._v, _sorted=other._sorted)
-        return self
+        return self._written()
 
     def _check(self) -> None:
         """RuntimeError unless the indices lie within the size, and in order if the tensor says so."""
@@ -151,8 +153,18 @@ class CooTensor(SparseTensor):
         shape = (-1,) + (1,) * self.dense_dim()
         return t.index_select(self._v, 0, at) * there.reshape(shape), there
 
+    def _as_gradient(self, values):
+        """Return the gradient of this tensor, given that of its values. Values with the same index have the same gradient."""
+        if self._sorted:
+            return self._with(values)
+        size = self._sparse_size()
+        unique, group = t.unique(keys(self._i, size), return_inverse=True)
+        one = t.zeros([len(unique)], dtype=_INT, device=group.device)
+        one = t.scatter(one, 0, group, t.arange(len(group), device=group.device))
+        return coo(places(unique, size), t.index_select(values, 0, one), tuple(self.shape), True)
+
     def _aligned(self, other):
-        if self._i is other._i:
+        if self._i is other._i and self._sorted:
             return self._v
         return self.coalesce()._looked_up(keys(other._i, other._sparse_size()))[0]
 
@@ -162,18 +174,6 @@ class CooTensor(SparseTensor):
         mask = mask.coalesce()
         found, _ = self.coalesce()._looked_up(keys(mask._i, mask._sparse_size()))
         return coo(mask._i, found, tuple(self.shape), True)
-
-    def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
-        """Return the tensor itself, or convert it to another layout."""
-        if layout is not None and layout._name != "sparse_coo":
-            return convert(self, layout._name, blocksize)
-        if sparse_dim not in (None, self.sparse_dim()):
-            raise RuntimeError(
-                "to_sparse: conversion from Sparse to Sparse with sparse_dim argument !=self.sparse_dim() is not supported"
-            )
-        return self
-
-    to_sparse_coo = to_sparse
 
     def sparse_resize_(self, size, sparse_dim, dense_dim):
         """Change the shape in place and keep the values."""
@@ -221,7 +221,6 @@ CooTensor.__name__ = CooTensor.__qualname__ = "Tensor"
 CooTensor.__module__ = "torch"
 
 
-# ---- between layouts
 def dense_to_coo(dense, sparse_dim=None) -> CooTensor:
     """Return a sparse tensor of the nonzero elements, or of the nonzero slices if there are fewer sparse
     dims.
@@ -239,29 +238,12 @@ def dense_to_coo(dense, sparse_dim=None) -> CooTensor:
     return coo(indices, values, tuple(dense.shape), True)
 
 
-def convert(tensor, name: str, blocksize=None):
-    """Convert a dense or coordinate tensor to the layout ``name``."""
-    if name == "strided":
-        return tensor.to_dense()
-    found = tensor if isinstance(tensor, CooTensor) else dense_to_coo(tensor)
-    return found.coalesce() if name == "sparse_coo" else CONVERTERS[name](found.coalesce(), name, blocksize)
-
-
-def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
-    """Convert a dense tensor to coordinates with ``sparse_dim`` sparse dims, or to ``layout``."""
-    if layout is not None and layout is not LAYOUTS["sparse_coo"]:
-        return convert(self, layout._name, blocksize)
-    if isinstance(sparse_dim, type(LAYOUTS["sparse_coo"])):
-        return convert(self, sparse_dim._name, blocksize)
-    return dense_to_coo(self, sparse_dim)
-
-
 def sparse_mask(self, mask):
     """Return the elements of a dense tensor at the positions of a sparse one."""
     _same_shape(self, mask, "sparse_mask")
     if isinstance(mask, CooTensor):
         return mask._with(self[tuple(mask._i)])
-    return mask._with_coo_values(self)
+    return mask._with_elements(self)
 
 
 def is_coo(x) -> bool:

@@ -5,7 +5,6 @@ Operators of one tensor follow from the fact ``keeps_zeros`` of their declaratio
 
 from __future__ import annotations
 
-from .._errors import unsupported
 from .._host.native import load
 from ..autograd._over_values import declare_copies
 from ..ops._declare import declarations, t
@@ -14,8 +13,10 @@ from ..ops.internal import check_castable
 from ..tensor import Tensor
 from ..tensor._rare_methods import not_for
 from ._base import SparseTensor, operator
-from ._compressed import CompressedTensor
-from ._coo import _INT, coo, gathered, is_coo, is_dense, keys
+from ._checks import title
+from ._compressed import CompressedTensor, compressed, from_coo, transposed_sparse_dims
+from ._conversion import zeros_as
+from ._coo import _INT, coo, is_coo, is_dense, keys
 
 _C = load()
 
@@ -101,7 +102,7 @@ def _merged(a, b):
 def _add(self, other, *, alpha=1):
     """Add tensors. sparse + sparse is sparse and dense + sparse dense; sparse + dense raises an error."""
     if isinstance(self, CompressedTensor) and isinstance(other, CompressedTensor):
-        return _add(self._coo(), other._coo(), alpha=alpha)._to(self._layout_name)
+        return _add_compressed(self, other, alpha)
     if isinstance(self, SparseTensor) and not isinstance(other, SparseTensor):
         raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
     if self.shape != other.shape and not (is_dense(self) and self.ndim):
@@ -113,6 +114,19 @@ def _add(self, other, *, alpha=1):
     dtype = _common(self._v, other._v)
     scaled = other._v if alpha == 1 else other._v * alpha
     return _merged(self.to(dtype), other._with(scaled).to(dtype))
+
+
+def _add_compressed(self, other, alpha):
+    same = self.shape == other.shape and self._layout_name == other._layout_name
+    if same and t.equal(self._outer, other._outer) and t.equal(self._inner, other._inner):
+        return self._with(t.add(self._v, other._v, alpha=alpha))
+    return in_layout_of(_add(self._coo(), other._coo(), alpha=alpha), self)
+
+
+def in_layout_of(found, other):
+    """Convert coordinates to the layout of a compressed tensor, with its blocks and the dtype of its indices."""
+    block = other._block() if other._blocked() else None
+    return from_coo(found.coalesce(), other._layout_name, block, other._outer.dtype)
 
 
 def _into_dense(dense, other, alpha):
@@ -154,7 +168,7 @@ def _mul(self, other):
         return self._with(self._v * other)
     if isinstance(self, CompressedTensor):
         found = other._coo() if isinstance(other, CompressedTensor) else other
-        return _mul(self._coo(), found)._to(self._layout_name)
+        return in_layout_of(_mul(self._coo(), found), self)
     if is_dense(other):
         return self._with(self._v * other.expand(self.shape)[tuple(self._i)])
     if self.shape != other.shape:
@@ -219,23 +233,63 @@ def _copy(self, source, non_blocking=False):
     return self._take(source.to(self.dtype))
 
 
-@operator("zeros_like", "empty_like")
+def _dense_like(self, dtype, device, requires_grad):
+    return t.zeros(
+        list(self.shape), dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
+    )
+
+
+@operator("zeros_like")
 def _zeros_like(
     self, *, dtype=None, device=None, requires_grad=False, memory_format=None, layout=None, **options
 ):
-    if layout is not None and layout._name == "strided":
-        return t.zeros(
-            list(self.shape),
-            dtype=dtype or self.dtype,
-            device=device or self.device,
-            requires_grad=requires_grad,
-        )
+    name = self._layout_name if layout is None else layout._name
+    if name == "strided":
+        return _dense_like(self, dtype, device, requires_grad)
     if memory_format is not None:
         raise RuntimeError("memory format option is only supported by strided tensors")
-    if not is_coo(self):
-        return self._with(t.zeros_like(self._v, dtype=dtype))
-    made = coo(self._i[:, :0], self._v.detach()[:0].clone(), tuple(self.shape), True).to(dtype or self.dtype)
+    return zeros_as(self, name, dtype, device, requires_grad)
+
+
+@operator("empty_like")
+def _empty_like(
+    self, *, dtype=None, device=None, requires_grad=False, memory_format=None, layout=None, **options
+):
+    """Return coordinates that store nothing, or a compressed tensor with the same positions and values of any kind."""
+    name = self._layout_name if layout is None else layout._name
+    if name == "strided" or is_coo(self):
+        return _zeros_like(
+            self,
+            dtype=dtype,
+            device=device,
+            requires_grad=requires_grad,
+            memory_format=memory_format,
+            layout=layout,
+        )
+    if name != self._layout_name:
+        raise RuntimeError(
+            f"empty_like with different sparse layout is not supported (self is {title(self._layout_name)} but you requested "
+            f"{title(name)})"
+        )
+    return _over_values("empty_like", self, dtype, device, requires_grad)
+
+
+def _over_values(name: str, self, dtype, device, requires_grad):
+    """Return a compressed tensor with the same positions, whose values the operator makes from those of this one."""
+    values = getattr(t, name)(self._v.detach(), dtype=dtype, device=device)
+    made = compressed(self._layout_name, self._outer.clone(), self._inner.clone(), values, tuple(self.shape))
     return made.requires_grad_(requires_grad)
+
+
+def _random_like(name: str) -> None:
+    @operator(name)
+    def run(self, *, dtype=None, device=None, requires_grad=False, layout=None, **options):
+        if not isinstance(self, CompressedTensor) or (layout or self.layout) is not self.layout:
+            raise not_for(self, name)
+        return _over_values(name, self, dtype, device, requires_grad)
+
+
+_random_like("randn_like")
 
 
 # ---- reductions
@@ -278,7 +332,7 @@ def _transpose(self, dim0, dim1):
 
 
 @operator("t", "numpy_T", "adjoint")
-def _t(self):
+def transposed(self):
     if self.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
     return self if self.ndim < 2 else _transpose(self, 0, 1)
@@ -291,7 +345,7 @@ def _permute(self, *dims):
     if order == list(range(self.ndim)):
         return self
     if isinstance(self, CompressedTensor):
-        return self._transposed()
+        return transposed_sparse_dims(self, order)
     sparse = self.sparse_dim()
     if sorted(order[:sparse]) != list(range(sparse)):
         raise RuntimeError("transpose: transposed dimensions must be either both sparse or both dense")
@@ -318,15 +372,16 @@ def _unsqueeze(self, dim):
 
 
 @operator("select", "_slice_one")
-def _select(self, dim, index):
-    if isinstance(self, CompressedTensor):
-        return _select(self._coo(), dim, index)
+def select(self, dim, index):
     dim = wrap_dim(dim, self.ndim)
     n = self.shape[dim]
     if not -n <= index < n:
         raise IndexError(
             f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension {dim}"
         )
+    if isinstance(self, CompressedTensor):
+        of_batch = dim < len(self._batch())
+        return self._of_batch(dim, index % n) if of_batch else select(self._coo(), dim, index)
     index, sparse = index % n, self.sparse_dim()
     size = tuple(s for d, s in enumerate(self.shape) if d != dim)
     if dim >= sparse:
@@ -389,7 +444,7 @@ def _cat(tensors, dim=0):
             )
     size[dim] = sum(x.shape[dim] for x in tensors)
     if dim >= sparse:
-        raise unsupported("torch.cat", "sparse tensors along a dense dimension are not supported")
+        return _cat_dense(tensors, dim - sparse + 1, tuple(size))
     parts, at = [], 0
     for x in tensors:
         rows = x._i.clone()
@@ -397,6 +452,20 @@ def _cat(tensors, dim=0):
         parts.append(rows)
         at += x.shape[dim]
     return coo(t.cat(parts, 1), t.cat([x._v for x in tensors]), tuple(size), False)
+
+
+def _cat_dense(tensors, dim: int, size):
+    """Concatenate along the dim ``dim`` of the values. The entries of one tensor are zero in the part of the others."""
+    parts, before, whole = [], 0, sum(x._v.shape[dim] for x in tensors)
+    for x in tensors:
+        around = list(x._v.shape)
+        pieces = []
+        for length in (before, whole - before - x._v.shape[dim]):
+            around[dim] = length
+            pieces.append(t.zeros(around, dtype=x.dtype, device=x.device))
+        parts.append(t.cat([pieces[0], x._v, pieces[1]], dim))
+        before += x._v.shape[dim]
+    return coo(t.cat([x._i for x in tensors], 1), t.cat(parts), size, False)
 
 
 @operator("stack")
@@ -412,119 +481,3 @@ def _reshape(self, *shape):
 @operator("expand")
 def _expand(self, *shape, implicit=False):
     raise RuntimeError("expand is unsupported for Sparse tensors")
-
-
-# ---- products of matrices
-def _coordinates(x):
-    return x._coo() if isinstance(x, CompressedTensor) else x
-
-
-def _check_mm(a, b) -> None:
-    if a.ndim != 2 or b.ndim != 2:
-        raise RuntimeError(f"mm: Expected 2D matrices, but got {a.ndim}D and {b.ndim}D")
-    if a.shape[1] != b.shape[0]:
-        raise RuntimeError(f"addmm: Argument #3 (dense): Expected dim 0 size {a.shape[1]}, got {b.shape[0]}")
-
-
-def _sparse_dense(a, b):
-    """Multiply (n, m) coordinates by (m, k) dense: add value * row of b to the row of the value's index."""
-    rows = t.index_select(b, 0, a._i[1]) * a._v.unsqueeze(-1)
-    return gathered(rows, a._i[0], a.shape[0])
-
-
-def _sparse_sparse(a, b):
-    """Multiply two coordinate matrices.
-
-    Each value of a is multiplied by all values of b in the row that equals the value's column.
-    """
-    a, b = a.coalesce(), b.coalesce()
-    starts = t.searchsorted(b._i[0].contiguous(), t.arange(b.shape[0] + 1))
-    first, count = starts[a._i[1]], starts[a._i[1] + 1] - starts[a._i[1]]
-    left = t.repeat_interleave(t.arange(a._nnz()), count)
-    before = t.cumsum(count, 0) - count
-    right = t.arange(len(left)) - before[left] + first[left]
-    indices = t.stack([a._i[0][left], b._i[1][right]])
-    values = t.index_select(a._v, 0, left) * t.index_select(b._v, 0, right)
-    return coo(indices, values, (a.shape[0], b.shape[1]), False).coalesce()
-
-
-@operator("mm", "_sparse_mm", "spmm")
-def mm(self, mat2):
-    """Return the product of two matrices, of which one is sparse.
-
-    The product of two sparse ones is sparse.
-    """
-    _check_mm(self, mat2)
-    layout = self._layout_name if isinstance(self, CompressedTensor) else None
-    a, b = _coordinates(self), _coordinates(mat2)
-    if is_coo(a) and is_coo(b):
-        found = _sparse_sparse(a, b)
-        return found if layout is None else found._to(layout)
-    if is_coo(a):
-        return _sparse_dense(a, b)
-    return _sparse_dense(_t(b), a.t()).t()
-
-
-@operator("mv")
-def _mv(self, vec):
-    return mm(self, vec.unsqueeze(-1)).squeeze(-1)
-
-
-@operator("matmul", "__rmatmul__")
-def _matmul(self, other):
-    if other.ndim == 1 and is_dense(other):
-        return _mv(self, other)
-    if self.ndim == 1 and is_dense(self):
-        return mm(self.unsqueeze(0), other).squeeze(0)
-    return _bmm(self, other) if self.ndim == 3 else mm(self, other)
-
-
-@operator("bmm")
-def _bmm(self, mat2):
-    if not is_coo(self) or not is_dense(mat2) or self.ndim != 3:
-        raise not_for(mat2 if isinstance(mat2, SparseTensor) else self, "bmm")
-    return t.stack([mm(_select(self, 0, i), mat2[i]) for i in range(self.shape[0])])
-
-
-@operator("addmm", "_sparse_addmm")
-def addmm(self, mat1, mat2, *, beta=1, alpha=1):
-    """Return beta * self + alpha * (mat1 @ mat2)."""
-    product = mm(mat1, mat2)
-    if isinstance(product, SparseTensor) != isinstance(self, SparseTensor):
-        raise RuntimeError("addmm: the product and what it is added to must both be sparse or both be dense")
-    scaled = product * alpha if alpha != 1 else product
-    return (self * beta if beta != 1 else self) + scaled
-
-
-@operator("smm")
-def smm(self, mat):
-    """Return the product of a sparse and a dense matrix as a sparse tensor that stores all elements."""
-    found = mm(self, mat)
-    n, k = found.shape
-    rows = t.stack([t.arange(n).repeat_interleave(k), t.arange(k).repeat(n)])
-    return coo(rows, found.reshape(-1), (n, k), False)
-
-
-@operator("linear")
-def _linear(input, weight, bias=None):
-    found = _matmul(input, _t(weight) if isinstance(weight, SparseTensor) else weight.t())
-    return found if bias is None else found + bias
-
-
-# ---- softmax over what is there
-def softmax(input, dim, *, dtype=None, log: bool = False):
-    """softmax of the values along ``dim``. Elements that are not stored count as minus infinity."""
-    self = input.coalesce() if dtype is None else input.to(dtype).coalesce()
-    dim, sparse = wrap_dim(dim, self.ndim), self.sparse_dim()
-    if dim >= sparse:
-        return self._with((t.log_softmax if log else t.softmax)(self._v, dim - sparse + 1))
-    others = [d for d in range(sparse) if d != dim]
-    numbers = keys(self._i[others], [self.shape[d] for d in others]) if others else t.zeros_like(self._i[dim])
-    group = t.unique(numbers, return_inverse=True)[1]
-    count = int(group.max()) + 1 if len(group) else 0
-    lowest = t.full([count, *self._v.shape[1:]], float("-inf"), dtype=self.dtype)
-    top = t.index_reduce(lowest, 0, group, self._v.detach(), "amax")
-    shifted = self._v - t.index_select(top, 0, group)
-    powers = t.exp(shifted)
-    sums = t.index_select(gathered(powers, group, count), 0, group)
-    return self._with(shifted - t.log(sums) if log else powers / sums)

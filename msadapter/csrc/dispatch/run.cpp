@@ -107,6 +107,13 @@ static Ref call_function(const Op &op, PyObject *body, PyObject **objects) {
 
 Ref call_body(const Op &op, PyObject **objects) { return call_function(op, op.body, objects); }
 
+// Whether a tensor has another layout than the strided one, such as torch.zeros(2, layout=torch.sparse_coo). Its
+// numbers are in Python attributes, so the Python object is the result.
+static bool in_another_layout(PyObject *o) {
+  static PyObject *const name = PyUnicode_InternFromString("_layout_name");
+  return Py_TYPE(o) != tensor_type && _PyType_Lookup(Py_TYPE(o), name);
+}
+
 static Results run_body(const Op &op, PyObject *body, const Operand *v, PyObject **slots) {
   const int n = static_cast<int>(op.params.size());
   std::vector<Ref> hold(n);
@@ -122,7 +129,9 @@ static Results run_body(const Op &op, PyObject *body, const Operand *v, PyObject
     r = call_function(op, body, objects);
   }
   Results out;
-  if (is_tensor(r.get())) {
+  if (is_tensor(r.get()) && in_another_layout(r.get())) {
+    out.python = r;
+  } else if (is_tensor(r.get())) {
     out.tensors.push_back(unwrap(r.get()));
   } else if (PyTuple_Check(r.get()) || PyList_Check(r.get())) {
     out.single = false;

@@ -11,6 +11,11 @@ u = torch.sparse_coo_tensor(torch.tensor([[0, 0, 1], [1, 1, 0]]), v, (2, 3))
 h = torch.sparse_coo_tensor(torch.tensor([[0, 2]]), torch.arange(6.0).reshape(2, 3), (4, 3))
 r = d.to_sparse_csr()
 e = torch.sparse_coo_tensor(size=(2, 4))
+b3 = torch.arange(1.0, 13.0).reshape(2, 2, 3)
+kinds = torch.sparse_coo, torch.sparse_csr, torch.sparse_csc
+def narrow():
+    i = torch.tensor([0, 2, 3], dtype=torch.int32)
+    return torch.sparse_csr_tensor(i, torch.tensor([0, 3, 2], dtype=torch.int32), v, (2, 4))
 def grads(f, *leaves):
     for x in leaves:
         x.requires_grad_()
@@ -270,4 +275,95 @@ CASES = [
     "r.col_indices(), r.values(), r.shape, r.layout)",
     "torch._validate_sparse_coo_tensor_args(i, v, (1, 4))",
     "torch._validate_sparse_csr_tensor_args(r.crow_indices(), r.col_indices(), r.values(), (3, 4))",
+    # the gradient of repeated indices has each index once
+    "grads(lambda x: x.to_dense(), u)",
+    "grads(lambda x: x * 3, u)",
+    "grads(lambda x: torch.sparse.mm(x, torch.ones(3, 2)), u)",
+    "grads(lambda x: x.to_dense(), torch.sparse_coo_tensor([[0, 0, 1]], torch.ones(3, 2), (2, 2)))",
+    "x = u.requires_grad_(); torch.autograd.grad(x.to_dense().sum(), x)[0].to_dense()",
+    "x = u.requires_grad_(); y = x * 1; y.register_hook(lambda g: g * 2); y.to_dense().sum().backward(); x.grad.to_dense()",
+    "x = u.requires_grad_(); (x * 2).backward(u.detach()); x.grad.to_dense()",
+    "x = torch.ones(2, 3).to_sparse().requires_grad_(); (x * 2).backward(torch.ones(2, 3).to_sparse()); x.grad.zero_(); "
+    "x.to_dense().sum().backward(); x.grad.to_dense()",
+    "w = v.clone().requires_grad_(); torch.sparse_coo_tensor([[0, 0, 1], [1, 1, 0]], w).to_dense().sum().backward(); w.grad",
+    "torch.autograd.gradcheck(lambda x: x.to_dense(), (u.double().requires_grad_(),), masked=True)",
+    # batches, elements of several numbers, and indices of 32 bits
+    "repr(b3.to_sparse_csr())",
+    "repr(b3.to_sparse_csc())",
+    "repr(b3.to_sparse_bsr((1, 3)))",
+    "repr(b3.to_sparse_bsc((2, 1)))",
+    "repr(b3.to_sparse_csr(dense_dim=1))",
+    "repr(narrow())",
+    "x = b3.to_sparse_bsc((2, 1), dense_dim=0); x.sparse_dim(), x.dense_dim(), x._nnz(), x.to_dense().tolist()",
+    "x = b3.to_sparse_csr(dense_dim=1); x.sparse_dim(), x.dense_dim(), x._nnz(), x.to_dense()",
+    "[narrow().to_sparse(layout=k).to_dense() for k in kinds[:3]]",
+    "x = narrow().to_sparse_csc(); x.ccol_indices(), x.row_indices(), x.values()",
+    "x = narrow().to_sparse_bsr((1, 2)); x.crow_indices(), x.col_indices(), x.values()",
+    "x = b3.to_sparse_csr().to_sparse_csc(); x.ccol_indices(), x.row_indices(), x.values()",
+    "x = b3.to_sparse_csr().to_sparse(); x.indices(), x.values(), x.is_coalesced(), x.sparse_dim()",
+    "x = b3.to_sparse_bsr((1, 3)).to_sparse(layout=torch.sparse_bsc, blocksize=(1, 3)); x.ccol_indices(), x.values()",
+    "x = b3.to_sparse_csr(); (x[1], x.sin(), x * 2, x.transpose(1, 2), x.clone(), x.double(), x.to_dense())",
+    "torch.tensor([[1.0, 0.0, 2.0, 0.0], [0.0, 0.0, 3.0, 0.0]]).to_sparse_bsr((2, 2)).values()",
+    "grads(lambda x: x.to_sparse_bsr((2, 2)), torch.tensor([[1.0, 0.0, 2.0, 0.0], [0.0, 0.0, 3.0, 0.0]]))",
+    "b3.to_sparse_csr() * b3.to_sparse_csr()[0, 0, 0].item()",
+    "saved(narrow(), weights_only=True), saved(b3.to_sparse_csr(), weights_only=True)",
+    "torch.sparse_csr_tensor([[0, 2], [0, 2]], [[0, 1], [0, 3]], [[1.0, 2.0], [3.0, 4.0]])",
+    "torch.sparse_bsr_tensor([[0, 1], [0, 1]], [[0], [1]], torch.ones(2, 1, 2, 3))",
+    "torch.tensor([[[1.0, 0.0], [0.0, 0.0]], [[1.0, 1.0], [0.0, 0.0]]]).to_sparse_csr()",
+    "b3[:0].to_sparse_csr()",
+    "b3[0, 0].to_sparse_csr()",
+    "b3.to_sparse().to_sparse_csr()",
+    "b3.to_sparse().to_sparse(layout=torch.sparse_bsc, blocksize=(1, 1))",
+    "b3.to_sparse_csr().to_sparse_bsr((1, 1))",
+    "b3.to_sparse_csr().to_sparse(3)",
+    "b3.to_sparse_csr(dense_dim=2)",
+    "b3.to_sparse(blocksize=(1,))",
+    "b3.to_sparse_bsr((-1, 3))",
+    "b3.to_sparse(layout=torch.sparse_bsr)",
+    "b3.to_sparse_bsr((1, 3)).to_sparse_bsc((1, 1))",
+    *(
+        f"torch.sparse_{kind}_tensor({parts}, check_invariants=True)"
+        for kind in ("csr", "csc")
+        for parts in (
+            "torch.tensor([0, -1, 2, -1, 4, -1])[::2], [0, 1, 0, 1], [1, 2, 3, 4], (2, 2)",
+            "torch.tensor(0), [0, 1, 0, 1], [1, 2, 3, 4], (2, 2)",
+            "[[0, 2, 4]], [0, 1, 0, 1], [1, 2, 3, 4], (2, 2)",
+            "[[0, 2, 4]], [[0, 1, 0, 1]], [1, 2, 3, 4], (2, 2)",
+            "[0, 2, 4], [0, 1, 0, 1], [1, 2, 3, 4], (2,)",
+            "[[0, 2, 4]], [[0, 1, 0, 1]], [[1, 2, 3, 4]], (2, 2, 2)",
+            "[0, 2, 3, 4], [0, 1, 0, 1], [1, 2, 3, 4], (2, 2)",
+            "[0, 2, 4], [0, 1, 0, 1, 1], [1, 2, 3, 4], (2, 2)",
+            "torch.tensor([0, 2, 4], dtype=torch.int32), torch.tensor([0, 1, 0, 1]), [1, 2, 3, 4], (2, 2)",
+            "torch.tensor([0, 2, 4]).short(), torch.tensor([0, 1, 0, 1]).short(), [1, 2, 3, 4], (2, 2)",
+            "[1, 2, 4], [0, 1, 0, 1], [1, 2, 3, 4], (2, 2)",
+            "[0, 2, 5], [0, 1, 0, 1], [1, 2, 3, 4], (2, 2)",
+            "[0, 0, 4], [0, 1, 0, 1], [1, 2, 3, 4], (2, 2)",
+            "[0, 2, 4], [0, -1, 0, 1], [1, 2, 3, 4], (2, 2)",
+            "[0, 2, 4], [1, 0, 0, 1], [1, 2, 3, 4], (2, 2)",
+            "[[0, 2, 4], [0, 2, 4]], [[0, 1, 0, 1], [0, 1, 1, 0]], [[1, 2, 3, 4], [1, 2, 3, 4]], (2, 2, 2)",
+        )
+    ),
+    # tensors that store nothing
+    "repr(torch.zeros((2, 3), layout=torch.sparse_coo)), repr(torch.zeros(2, 3, layout=torch.sparse_csr))",
+    "torch.zeros(2, 3, 4, layout=torch.sparse_csc, dtype=torch.int32), torch.empty_like(s, layout=torch.sparse_coo)",
+    "torch.zeros_like(d, layout=torch.sparse_csr), d.new_zeros((2, 3), layout=torch.sparse_coo, dtype=torch.int32)",
+    "x = torch.zeros(2, layout=torch.sparse_coo, requires_grad=True); (x.requires_grad, x.is_leaf, x._nnz())",
+    "torch.empty(3, layout=torch.sparse_csr)",
+    "torch.empty((2, 2), layout=torch.sparse_bsr)",
+    "[repr(torch.zeros_like(r, layout=k)) for k in kinds[:3]]",
+    "[repr(torch.zeros_like(d.to_sparse_bsr((1, 2)), layout=k)) for k in (None, torch.sparse_bsc, torch.sparse_coo)]",
+    "x = torch.empty_like(r); (x.crow_indices(), x.col_indices(), x.shape, x.values().shape)",
+    "torch.empty_like(r, layout=torch.sparse_csc)",
+    "torch.randn_like(r).shape, torch.randn_like(r, dtype=torch.float64).dtype",
+    "!torch.randn_like(s)",
+    "!torch.empty_like(d, layout=torch.sparse_coo)",
+    # results in out=
+    "x = torch.sparse_coo_tensor((2, 4)); y = torch.sin(s, out=x); (y is x, x)",
+    "x = torch.sparse_coo_tensor((7,), dtype=torch.float64); torch.neg(s, out=x); (x.shape, x.dtype, x)",
+    "x = torch.sparse_coo_tensor((2, 4)); torch.add(s, c, alpha=2, out=x); x.to_dense()",
+    "torch.sin(s, out=torch.sparse_coo_tensor((2, 4), dtype=torch.int64))",
+    "!torch.sin(s.requires_grad_(), out=torch.sparse_coo_tensor((2, 4)))",
+    "!torch.sin(s, out=torch.zeros(2, 4))",
+    "torch.cat([h, h * 2], 1).to_dense(), torch.cat([h, torch.cat([h, h], 1)], 1).to_dense()",
+    "x = torch.sparse_coo_tensor((2, 4)); x._coalesced_(False); (x.clone().is_coalesced(), (x * 2).is_coalesced())",
 ]
