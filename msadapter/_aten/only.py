@@ -6,7 +6,7 @@ import builtins
 
 from .._errors import unsupported
 from .._host.native import load
-from ..ops._declare import declarations, namespaces
+from ..ops._declare import declarations, namespaces, t
 from ..tensor import Tensor, UntypedStorage
 
 _INT64 = (-(2**63), 2**63 - 1)
@@ -177,6 +177,19 @@ def _averaging(name: str):
     return operator
 
 
+def _border(name: str, mode: str, count: int):
+    """Return the operator that extends the last ``count`` dims by a mode of nn.functional.pad."""
+
+    def operator(self, padding):
+        if len(padding) != 2 * count:
+            raise RuntimeError(f"padding size is expected to be {2 * count}, but got: {len(padding)}")
+        return t.pad(self, list(padding), mode=mode)
+
+    operator.__name__ = name
+    return operator
+
+
+_BORDERS = (("reflection_pad", "reflect"), ("replication_pad", "replicate"))
 _LOSSES = (
     "kl_div",
     "binary_cross_entropy_with_logits",
@@ -186,7 +199,9 @@ _LOSSES = (
     "triplet_margin_loss",
     "ctc_loss",
 )
-OPERATORS = {name: _averaging(name) for name in _LOSSES} | {
+OPERATORS = {name: _averaging(name) for name in _LOSSES}
+OPERATORS |= {f"{name}{n}d": _border(f"{name}{n}d", mode, n) for name, mode in _BORDERS for n in (1, 2, 3)}
+OPERATORS |= {
     f.__name__: f
     for f in (
         *map(_of_accelerators, _ATTENTION_KERNELS),

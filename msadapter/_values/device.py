@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import threading
 
 from .._host.accelerator import current_device, require
@@ -30,7 +31,7 @@ class device:
                     f"type (string) must not include an index because index was passed explicitly: {type}"
                 )
             type, _, number = type.partition(":")
-            if not number.isdigit():
+            if not re.fullmatch("0|[1-9][0-9]*", number):
                 raise RuntimeError(f"Invalid device string: '{type}:{number}'")
             index = int(number)
         elif not isinstance(type, str):
@@ -38,6 +39,10 @@ class device:
                 f"device(): argument 'type' (position 1) must be str, not {type.__class__.__name__}"
             )
         if type not in KNOWN:
+            if not type:
+                raise RuntimeError("Device string must not be empty")
+            if not re.fullmatch("[A-Za-z_]+", type):
+                raise RuntimeError(f"Invalid device string: '{type}'")
             raise RuntimeError(
                 f"Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, "
                 f"vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: {type}"

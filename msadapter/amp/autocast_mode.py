@@ -4,6 +4,7 @@ import functools
 import warnings
 
 from .._host import accelerator as _accelerator
+from .._values.device import device as Device
 from ..tensor import Tensor
 from .state import state
 
@@ -25,8 +26,12 @@ def autocast_decorator(autocast_instance, func):
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Return whether autocast is available for this device type."""
-    return device_type in ("cpu", "cuda", "npu")
+    """Return whether autocast is available for this device type.
+
+    Raises:
+        RuntimeError: it is no type of devices.
+    """
+    return Device(device_type).type in ("cpu", "cuda", "npu")
 
 
 class autocast:

@@ -57,8 +57,9 @@ def cosine_embedding_loss(input1, input2, target, margin, reduction):
     autocast="float32",
 )
 def margin_ranking_loss(input1, input2, target, margin, reduction):
-    """Return `nn.functional.margin_ranking_loss`."""
-    return functional.margin_ranking_loss(input1, input2, target, margin, reduction=_REDUCTIONS[reduction])
+    """Return `nn.functional.margin_ranking_loss` of tensors that broadcast together."""
+    loss = (margin - target * (input1 - input2)).clamp_min(0)
+    return (loss, loss.mean, loss.sum)[reduction]() if reduction else loss
 
 
 @composite(
@@ -338,3 +339,15 @@ def is_inference(self):
 def is_distributed(self):
     """Return False."""
     return False
+
+
+# ---- matrices
+@composite(
+    "_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) -> Tensor",
+    forms="f",
+    autocast="lower",
+)
+def _addmm_activation(self, mat1, mat2, *, beta, alpha, use_gelu):
+    """Return relu of `addmm`, or gelu of it."""
+    found = t.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+    return functional.gelu(found) if use_gelu else t.relu(found)

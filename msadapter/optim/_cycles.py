@@ -1,5 +1,6 @@
 """Schedules that also change the momentum (CyclicLR, OneCycleLR), and ReduceLROnPlateau."""
 
+import functools
 import math
 import types
 
@@ -84,9 +85,28 @@ class CyclicLR(_MomentumCycle):
         """Return the height of cycle (or iteration) x relative to the first one."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
-        if self.mode == "triangular":
-            return 1.0
-        return 1 / (2.0 ** (x - 1)) if self.mode == "triangular2" else self.gamma**x
+        return self._scale_fn_ref(x)
+
+    @property
+    def _scale_fn_ref(self):
+        """The function of the mode. AttributeError if the program has given another one."""
+        if self._scale_fn_custom is not None:
+            raise AttributeError("_scale_fn_ref")
+        if self.mode == "exp_range":
+            return functools.partial(self._exp_range_scale_fn, self.gamma)
+        return self._triangular_scale_fn if self.mode == "triangular" else self._triangular2_scale_fn
+
+    @staticmethod
+    def _triangular_scale_fn(x) -> float:
+        return 1.0
+
+    @staticmethod
+    def _triangular2_scale_fn(x) -> float:
+        return 1 / (2.0 ** (x - 1))
+
+    @staticmethod
+    def _exp_range_scale_fn(gamma, x) -> float:
+        return gamma**x
 
     def get_lr(self):
         self._warn_outside_step()

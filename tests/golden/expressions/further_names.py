@@ -218,4 +218,22 @@ CASES = [
     "chunk_vmap(lambda v: v * 2, chunks=3)(torch.arange(7.0))",
     "torch._refs.acos(r(3)), torch._refs.nn.functional.celu(r(3)), torch._refs.special.i0e(r(3)), "
     "torch._refs._conversions.char(r(3))",
+    "torch._addmm_activation(r(2, 4), r(2, 3), r(3, 4)), torch._addmm_activation(r(4), r(2, 3), r(3, 4), beta=2, alpha=0.5, "
+    "use_gelu=True)",
+    "[torch.margin_ranking_loss(r(2, 3), r(2, 3).flip(0), r(3).sign(), 0.5, how) for how in range(3)]",
+    "torch._C._nn.reflection_pad1d(r(1, 6), (2, 3)), torch.ops.aten.replication_pad2d(r(1, 3, 3), [1, 0, 2, 1])",
+    "torch._C._nn.reflection_pad1d(r(1, 6), (2, 3, 1, 1))",
+    "torch.autocast('cpu')(lambda: [torch._C._nn.reflection_pad1d(r(1, 6).bfloat16(), (2, 3)).dtype, "
+    "torch._addmm_activation(r(2, 4), r(2, 3), r(3, 4), use_gelu=True).dtype])()",
+    *(
+        f"torch.device({text!r})"
+        for text in ("not a device", "cpu:01", "cpu:1:2", "", "c-u", "a1", "nope", "nope:1")
+    ),
+    "torch.autocast('not a real device')",
+    "torch.amp.is_autocast_available('not a real device')",
+    *(
+        f"o = torch.optim.SGD([r(1)], lr=0.1, momentum=0.9); s = torch.optim.lr_scheduler.CyclicLR(o, 0.1, 1.0, mode={mode!r}, "
+        "gamma=0.9); (type(s._scale_fn_ref).__name__, s._scale_fn_ref(3.0), '_scale_fn_ref' in s.state_dict())"
+        for mode in ("triangular", "triangular2", "exp_range")
+    ),
 ]
