@@ -88,7 +88,7 @@ def sparse_coo_tensor(
         size = tuple(indices) if size is None else tuple(size)
         nothing = _values(t.zeros([0], dtype=dtype), None, device, requires_grad)
         return coo(t.zeros([len(size), 0], dtype=ALL["int64"]), nothing, size, True)
-    indices, values = int64(indices), _values(values, dtype, device, requires_grad)
+    indices, values = int64(indices).to(ALL["int64"]), _values(values, dtype, device, requires_grad)
     if indices.ndim != 2:
         raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
     if values.ndim == 0:

@@ -366,4 +366,5 @@ CASES = [
     "!torch.sin(s, out=torch.zeros(2, 4))",
     "torch.cat([h, h * 2], 1).to_dense(), torch.cat([h, torch.cat([h, h], 1)], 1).to_dense()",
     "x = torch.sparse_coo_tensor((2, 4)); x._coalesced_(False); (x.clone().is_coalesced(), (x * 2).is_coalesced())",
+    "x = torch.sparse_coo_tensor(i.int(), v, (2, 4)); (x._indices().dtype, x.to_dense())",
 ]
