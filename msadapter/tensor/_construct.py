@@ -53,7 +53,9 @@ _FROM_NUMPY = {np.dtype(v): dtypes.ALL[k] for k, v in dtypes.NUMPY.items()}
 def from_numpy(array):
     """Return a tensor that shares memory with a numpy array (torch.from_numpy).
 
-    TypeError for a dtype that torch does not have, ValueError for negative strides.
+    Raises:
+        TypeError: torch does not have the dtype.
+        ValueError: strides are negative or no whole number of elements, or the bytes are in the other order.
     """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
@@ -64,22 +66,37 @@ def from_numpy(array):
             "writable before converting it to a tensor.",
             stacklevel=2,
         )
-    return _shared_with(array)
+    return shared_with(array)
 
 
-def _shared_with(array):
-    dtype = _FROM_NUMPY.get(array.dtype)
+def _check_layout(array) -> None:
+    """ValueError for an array whose memory no tensor can describe. Strides of a tensor count whole elements."""
+    if any(s < 0 for s in array.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
+            "supported. (You can probably work around this by making a copy of your array  with array.copy().) "
+        )
+    if any(s % array.itemsize for s in array.strides):
+        raise ValueError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
+        )
+    if not array.dtype.isnative:
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion between byte orders is "
+            "currently not supported."
+        )
+
+
+def shared_with(array):
+    """Return a tensor on the memory of a numpy array, as ``from_numpy`` does, but without its warning."""
+    dtype = _FROM_NUMPY.get(array.dtype if array.dtype.isnative else array.dtype.newbyteorder("="))
     if dtype is None:
         raise TypeError(
             f"can't convert np.ndarray of type numpy.{array.dtype.type.__name__}. "
             "The only supported types are: float64, float32, float16, "
             "complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
         )
-    if any(s < 0 for s in array.strides):
-        raise ValueError(
-            "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
-            "supported. (You can probably work around this by making a copy of your array  with array.copy().) "
-        )
+    _check_layout(array)
     return _made(_view_of_array(array, dtype))
 
 
@@ -222,7 +239,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     elif _is_storage(data):
         out = place(_of_storage(data, dtype), device)
     elif isinstance(data, (np.ndarray, np.generic)):
-        out = _shared_with(np.array(data, order="C", copy=True))
+        _check_layout(np.asarray(data))  # PyTorch refuses these even where it copies
+        out = shared_with(np.array(data, order="C", copy=True))
         out = out if dtype is None else out.to(dtype)
         out = place(out, device)
     else:

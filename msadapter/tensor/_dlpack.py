@@ -6,11 +6,19 @@ import ctypes
 
 import numpy as np
 
+from .._values import dtype as dtypes
+from .._values.base import Base
 from .._values.device import device as Device
-from ._construct import from_numpy
+from ._construct import as_numpy, shared_with
 
 _is_valid = ctypes.pythonapi.PyCapsule_IsValid
 _is_valid.argtypes, _is_valid.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_int
+_pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer_of.argtypes, _pointer_of.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
+
+# A capsule points to a DLTensor: memory (8 bytes), device (8), number of dims (4), and then the code of the dtype (1).
+# numpy has no bfloat16, so that its capsules are made and read as those of int16, under another code.
+_CODE_AT, _INT, _BFLOAT = 20, 0, 4
 
 
 class _Given:
@@ -26,9 +34,50 @@ class _Given:
         return 1, 0  # kDLCPU: capsules of other devices are not made here
 
 
+def _code_of(capsule) -> ctypes.c_uint8:
+    """Return the code of the dtype in a capsule, which may be written."""
+    return ctypes.c_uint8.from_address(_pointer_of(capsule, b"dltensor") + _CODE_AT)
+
+
+def capsule_of(tensor):
+    """Return a DLPack capsule that shares the memory of a tensor without history. It can be consumed once."""
+    if tensor.dtype is not dtypes.bfloat16:
+        return as_numpy(tensor).__dlpack__()
+    capsule = as_numpy(tensor.view(dtypes.int16)).__dlpack__()
+    _code_of(capsule).value = _BFLOAT
+    return capsule
+
+
+def check_stream(stream) -> None:
+    """Refuse the stream of another device: a host has none."""
+    if stream is not None and type(stream) is not int:
+        raise TypeError("stream must be ``int`` or ``none``")
+    if stream is not None:
+        raise AssertionError("stream should be None on cpu.")
+
+
 def to_dlpack(tensor):
     """Return a DLPack capsule that shares the tensor's memory. It can be consumed once."""
     return tensor.detach().__dlpack__()
+
+
+def _of_capsule(capsule):
+    code = _code_of(capsule)
+    wide = code.value == _BFLOAT  # MindSpore and PyTorch have no other type of that code
+    if wide:
+        code.value = _INT
+    tensor = shared_with(np.from_dlpack(_Given(capsule)))
+    return tensor.view(dtypes.bfloat16) if wide else tensor
+
+
+def _of_object(ext_tensor):
+    """Return a tensor on the memory of an object that has ``__dlpack__``."""
+    if isinstance(ext_tensor, Base):
+        return _of_capsule(ext_tensor.__dlpack__())
+    try:
+        return shared_with(np.from_dlpack(ext_tensor))
+    except BufferError:  # numpy does not have the dtype
+        return _of_capsule(ext_tensor.__dlpack__())
 
 
 def from_dlpack(ext_tensor, *, device=None, copy=None):
@@ -43,7 +92,7 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
         AssertionError: device or copy is given with a capsule, or device is neither a device nor its name.
     """
     if hasattr(ext_tensor, "__dlpack__"):
-        return _placed(from_numpy(np.from_dlpack(ext_tensor)), device, copy)
+        return _placed(_of_object(ext_tensor), device, copy)
     if device is not None or copy is not None:
         raise AssertionError(
             "device and copy kwargs not supported when ext_tensor is already a DLPack capsule."
@@ -53,7 +102,7 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
             "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
             "might have already constructed a tensor from it once."
         )
-    return from_numpy(np.from_dlpack(_Given(ext_tensor)))
+    return _of_capsule(ext_tensor)
 
 
 def _placed(tensor, device, copy):

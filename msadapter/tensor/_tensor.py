@@ -23,6 +23,7 @@ from ..ops._declare import namespaces, t
 from . import _gradient, _operators
 from ._arguments import check_bool, dtype_from_type_name, parse_to
 from ._construct import as_numpy, as_tensor, contiguous_strides, from_numpy, tensor
+from ._dlpack import capsule_of, check_stream
 from ._legacy import legacy_new
 from ._pickling import deepcopy_tensor, reduce_tensor
 from ._printing import tensor_str
@@ -389,7 +390,8 @@ class Tensor(Plain, metaclass=_TensorMeta):
     def __dlpack__(self, *, stream=None, **kwargs):
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-        return as_numpy(self).__dlpack__()
+        check_stream(stream)
+        return capsule_of(self)
 
     def __dlpack_device__(self):
         return (1, 0)

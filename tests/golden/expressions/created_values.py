@@ -3,7 +3,8 @@
 SETUP = """
 import array, warnings
 import numpy as np
-from torch.utils.dlpack import to_dlpack
+from torch.utils.dlpack import from_dlpack, to_dlpack
+field = np.array([(1, 2.5), (3, 4.5)], dtype=[("a", "i1"), ("b", "f4")])["b"]  # strides of five bytes
 u = torch.tensor([1, 0], dtype=torch.uint8)
 b = torch.tensor([True, False])
 f = torch.tensor([1.5, float("nan")])
@@ -125,4 +126,14 @@ CASES = [
     "said(lambda: torch.var(torch.ones(2, 1), 1)), said(lambda: torch.var(torch.ones(2, 1), 0)), "
     "said(lambda: torch.std(torch.ones(3), correction=3))",
     "torch.zeros(2, dtype=torch.complex64).apply_(lambda v: 5), torch.zeros(2).apply_(lambda v: 5)",
+    # memory of numpy that no tensor describes: strides of parts of elements, and bytes in the other order
+    *[f"torch.{name}({array})" for name in ("from_numpy", "tensor", "as_tensor")
+      for array in ("field", "field[:1]", "np.arange(3, dtype='>i4')")],
+    "torch.tensor(field.copy()), torch.from_numpy(field.copy())",
+    # DLPack: bfloat16, which numpy does not have, and streams
+    *[f"from_dlpack(torch.arange(6, dtype=torch.{d}).reshape(2, 3).t())" for d in ("bfloat16", "float16", "complex64", "bool")],
+    "from_dlpack(to_dlpack(torch.arange(4, dtype=torch.bfloat16)[::2]))",
+    "x = torch.zeros(2, dtype=torch.bfloat16); from_dlpack(x).add_(1.5); x",
+    *[f"torch.ones(2).__dlpack__(stream={stream})" for stream in ("object()", "1", "1.0")],
+    "said(lambda: from_dlpack(torch.ones(2, dtype=torch.complex64)))",
 ]  # fmt: skip
