@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._values.dtype import int32
 from ._declare import composite, namespaces, op, t
 
 # What the mask of `_masked_softmax` hides, in PyTorch's numbers.
@@ -94,6 +95,26 @@ def _add_relu(self, other, alpha):
 def _add_relu_(self, other, alpha):
     """The same in place."""
     return t._inplace_from(self, t._add_relu(self, other, alpha))
+
+
+@composite("_int_mm(Tensor self, Tensor mat2) -> Tensor", forms="fo")
+def _int_mm(self, mat2):
+    """Return the product of matrices of 8-bit integers, summed in int32."""
+    if self.dtype.name not in ("int8", "uint8"):
+        raise RuntimeError(
+            f"int_mm: Expected self dtype to be int8 or uint8 but got {self.dtype.storage_name[:-7].lower()}"
+        )
+    if mat2.dtype.name != "int8":
+        raise RuntimeError(
+            f"int_mm: Expected mat2 dtype to be of type int8 but got {mat2.dtype.storage_name[:-7].lower()}"
+        )
+    if self.dim() != 2 or mat2.dim() != 2:
+        raise RuntimeError(f"int_mm: Expected two matrices but got dimensions {self.dim()} and {mat2.dim()}")
+    if self.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"int_mm: self.size(1) needs to match mat2.size(0) but got {self.shape[1]} and {mat2.shape[0]}"
+        )
+    return t.mm(self.to(int32), mat2.to(int32))
 
 
 @composite(

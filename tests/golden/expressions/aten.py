@@ -152,6 +152,13 @@ CASES = [
     "torch._add_relu(torch.tensor([-3, 1]), torch.tensor([[1], [0]]), alpha=3)",
     "!torch._add_relu(x > 0, x > 0)",
     "w = im.clone().requires_grad_(); p = r(1, 3, 3, 2).requires_grad_(); y = "
+    "torch._int_mm(torch.tensor([[-128, 127], [3, 4]], dtype=torch.int8), torch.tensor([[-128], [1]], dtype=torch.int8))",
+    "torch._int_mm(torch.full((1, 70000), 255, dtype=torch.uint8), torch.full((70000, 2), -128, dtype=torch.int8))",
+    "torch._int_mm(torch.zeros(2, 0, dtype=torch.int8), torch.zeros(0, 3, dtype=torch.int8))",
+    *[
+        f"!torch._int_mm(torch.ones(2, 2, dtype=torch.{a}), torch.ones({size}, dtype=torch.{b}))"
+        for a, b, size in (("int32", "int8", "2, 2"), ("int8", "uint8", "2, 2"), ("int8", "int8", "3, 2"))
+    ],
     "torch._grid_sampler_2d_cpu_fallback(w, p, 0, 1, True); y.sum().backward(); (y, w.grad, p.grad)",
     "!torch._grid_sampler_2d_cpu_fallback(im, r(1, 3, 3), 0, 0, False)",
     "torch._embedding_bag(r(4, 3), torch.tensor([0, 2, 2]), torch.tensor([0, 1]), False, 1)[:3]",
