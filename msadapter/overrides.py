@@ -57,7 +57,7 @@ def _functions(function, args, kwargs):
     found: list = []
     _collect(args, found)
     _collect(kwargs.values(), found)
-    types = tuple(type(f) for f in found)
+    types = tuple(dict.fromkeys(type(f) for f in found if _has_own_class(f)))
     modes = _modes()
     if modes:
         mode = modes.pop()
@@ -97,6 +97,11 @@ def _functions(function, args, kwargs):
 
 def _is_subclass_result(f) -> bool:
     return not getattr(f, "_is_param", False) and type(f).__name__ not in ("Parameter", "Buffer")
+
+
+def _has_own_class(value) -> bool:
+    """Return whether ``types`` names a value's class: those of plain tensors and parameters are left out."""
+    return not _is_plain_tensor(type(value)) and type(value).__name__ not in ("Parameter", "Buffer")
 
 
 def _plain(function, cls, args, kwargs):
@@ -273,4 +278,5 @@ def enable_reentrant_dispatch():
 
 
 _C.set_torch_function_handler(dispatch)
+extensions.foreign_operand.provide(dispatch)
 _C._disabled_torch_function_impl = _disabled_torch_function_impl  # classes look for the function in torch._C

@@ -74,6 +74,10 @@ operator_namespaces = _point(
     "operator_namespaces",
     "Called with the name of an attribute that the op table does not have; returns torch.ops.<name>. By torch.library.",
 )
+foreign_operand = _point(
+    "foreign_operand",
+    "f(operator, operands, {}) of a Python operator whose other operand has a __torch_function__ of its own. By torch.overrides.",
+)
 sparse_gradient = _point(
     "sparse_gradient",
     "embedding(weight, indices, padding_idx, scale_grad_by_freq) with a sparse gradient. By torch.sparse.",

@@ -256,19 +256,29 @@ op(
 )
 
 
-@composite(
-    "float_power(TensorOrScalar self, TensorOrScalar exponent) -> Tensor",
-    forms="fmio",
-    pointwise=True,
-)
-def float_power(self, exponent):
-    """Return the power, computed in float64 (complex128 for complex operands)."""
+def _widened(self, exponent):
+    """Return both operands in float64, or in complex128 if one of them is complex. Numbers stay as they are."""
     numbers = (int, float, complex)
     wide = any(isinstance(x, complex) if isinstance(x, numbers) else x.is_complex() for x in (self, exponent))
-    self, exponent = (
-        x if isinstance(x, numbers) else x.cdouble() if wide else x.double() for x in (self, exponent)
-    )
-    return t.pow(self, exponent)
+    return [x if isinstance(x, numbers) else x.cdouble() if wide else x.double() for x in (self, exponent)]
+
+
+@composite("float_power(TensorOrScalar self, TensorOrScalar exponent) -> Tensor", forms="fmo", pointwise=True)
+def float_power(self, exponent):
+    """Return the power, computed in float64 (complex128 for complex operands)."""
+    return t.pow(*_widened(self, exponent))
+
+
+@composite("float_power_(Tensor self, TensorOrScalar exponent) -> Tensor", forms="m")
+def float_power_(self, exponent):
+    """`float_power`, in place. The tensor must have the dtype of the result."""
+    base, exponent = _widened(self, exponent)
+    if self.dtype is not base.dtype:
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {self.dtype.storage_name[:-7]} but the operation's result requires dtype "
+            f"{base.dtype.storage_name[:-7]}"
+        )
+    return t.pow_(self, exponent)
 
 
 @composite(

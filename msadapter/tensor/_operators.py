@@ -9,6 +9,7 @@ import numbers
 
 import numpy as np
 
+from .._host import extensions
 from .._values.dtype import ALIASES, ALL
 from ..ops._declare import namespaces, t
 from ._construct import from_numpy, tensor
@@ -18,23 +19,28 @@ def _is_operand(x, tensor_class) -> bool:
     return isinstance(x, (tensor_class, numbers.Number, np.generic))
 
 
-def _reflected(function):
+def _guarded(function, tensor_class, name, *, arrays=True, own_name=False):
+    """Return the operator ``name``, which calls ``function``.
+
+    It gives NotImplemented for operands that are neither tensors nor numbers, so that Python asks the operand's own operator.
+    An operand that has ``__torch_function__`` is asked by that, which receives the operator itself if ``own_name`` is true, and
+    ``function`` otherwise. Numpy's arrays are operands if ``arrays`` is true.
+    """
+
+    usual = frozenset((tensor_class, int, float, bool, complex))  # asked first, because isinstance is slower
+
     def method(self, other):
-        return function(other, self)
+        if type(other) in usual or _is_operand(other, tensor_class):
+            return function(self, other)
+        if hasattr(type(other), "__torch_function__"):
+            if own_name:
+                return extensions.foreign_operand.value(method, (self, other), {})
+            return function(self, other)
+        if arrays and isinstance(other, np.ndarray):
+            return function(self, from_numpy(other))
+        return NotImplemented
 
-    return method
-
-
-def _guarded(function, tensor_class):
-    """Return NotImplemented for operands that are neither tensors nor numbers."""
-
-    def method(self, other):
-        if not _is_operand(other, tensor_class):
-            if isinstance(other, np.ndarray):
-                return function(self, from_numpy(other))
-            return NotImplemented
-        return function(self, other)
-
+    method.__name__ = name
     return method
 
 
@@ -46,6 +52,20 @@ def _invert(self):
     if self.dtype.is_floating_point or self.dtype.is_complex:
         raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
     return t.bitwise_not(self)
+
+
+# Operators whose operands may change places, and the others as functions of the right and the left operand.
+_SAME_REFLECTED = {"add": "add", "mul": "mul", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor"}
+_REFLECTED = {
+    "sub": lambda self, other: t.rsub(self, other),
+    "truediv": lambda self, other: t.mul(t.reciprocal(self), other),
+    "floordiv": lambda self, other: t.floor_divide(_as_tensor_like(other, self), self),
+    "mod": lambda self, other: t.remainder(_as_tensor_like(other, self), self),
+    "pow": lambda self, other: t.pow(other, self),
+    "lshift": lambda self, other: t.bitwise_left_shift(_as_tensor_like(other, self), self),
+    "rshift": lambda self, other: t.bitwise_right_shift(_as_tensor_like(other, self), self),
+    "matmul": lambda self, other: t.matmul(_as_tensor_like(other, self), self),
+}
 
 
 def install(cls) -> None:
@@ -78,30 +98,25 @@ def install(cls) -> None:
     }.items():
         function = have(torch_name)
         if function is not None:
-            setattr(cls, f"__{name}__", _guarded(function, cls))
-    cls.__rmatmul__ = lambda self, other: t.matmul(_as_tensor_like(other, self), self)
-    cls.__radd__ = _guarded(t.add, cls)
-    cls.__rmul__ = _guarded(t.mul, cls)
-    cls.__rsub__ = lambda self, other: (
-        t.rsub(self, other) if hasattr(t, "rsub") else t.add(t.neg(self), other)
-    )
-    cls.__rtruediv__ = lambda self, other: t.mul(t.reciprocal(self), other)
+            bitwise = torch_name.startswith("bitwise")  # PyTorch calls these by the operator's name
+            setattr(cls, f"__{name}__", _guarded(function, cls, f"__{name}__", own_name=bitwise))
+        inplace = have(f"__i{name}__")
+        if inplace is not None:
+            setattr(
+                cls, f"__i{name}__", _guarded(inplace, cls, f"__i{name}__", arrays=False, own_name=bitwise)
+            )
+    for name, torch_name in _SAME_REFLECTED.items():
+        setattr(cls, f"__r{name}__", _guarded(have(torch_name), cls, f"__r{name}__"))
+    for name, function in _REFLECTED.items():
+        setattr(cls, f"__r{name}__", _guarded(function, cls, f"__r{name}__", own_name=True))
     cls.__rdiv__ = cls.__rtruediv__
-    cls.__rfloordiv__ = lambda self, other: t.floor_divide(_as_tensor_like(other, self), self)
-    cls.__rmod__ = lambda self, other: t.remainder(_as_tensor_like(other, self), self)
-    cls.__rpow__ = lambda self, other: t.pow(other, self)
-    cls.__rand__ = _guarded(t.bitwise_and, cls)
-    cls.__ror__ = _guarded(t.bitwise_or, cls)
-    cls.__rxor__ = _guarded(t.bitwise_xor, cls)
-    cls.__rlshift__ = lambda self, other: t.bitwise_left_shift(_as_tensor_like(other, self), self)
-    cls.__rrshift__ = lambda self, other: t.bitwise_right_shift(_as_tensor_like(other, self), self)
     cls.__neg__ = lambda self: t.neg(self)
     cls.__pos__ = lambda self: t.positive(self)
     cls.__abs__ = lambda self: t.abs(self)
     cls.__invert__ = _invert
     cls.__div__, cls.__idiv__ = cls.__truediv__, cls.__itruediv__
     cls.__long__, cls.__nonzero__ = cls.__int__, cls.__bool__
-    cls.__ipow__ = lambda self, other: t.pow_(self, other)
+    cls.__ipow__ = _guarded(lambda self, other: t.pow_(self, other), cls, "__ipow__", arrays=False)
     for short, full in ALIASES.items():
         if short not in ("cfloat", "cdouble"):
             setattr(cls, short, _cast_method(full))

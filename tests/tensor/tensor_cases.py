@@ -566,6 +566,38 @@ def torch_function(torch):
     return seen
 
 
+def types_of_torch_function(torch):
+    """``types`` has each class once, and not those of plain tensors and parameters."""
+
+    class Operand:
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            return [kind.__name__ for kind in types]
+
+    class Plain(torch.Tensor):
+        pass
+
+    x, other = torch.ones(2), Operand()
+    plain, parameter = x.as_subclass(Plain), torch.nn.Parameter(x)
+    calls = [(x, other), (other, x), (other, other), (parameter, other), (plain, other)]
+    return [torch.add(*operands) for operands in calls], torch.cat([x, other, parameter, other])
+
+
+def operators_of_foreign_operands(torch):
+    """A class that is no tensor and has __torch_function__ receives the operators between tensors and its objects."""
+
+    class Operand:
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            return function.__name__, [type(a).__name__ for a in args]
+
+    x, other = torch.ones(2), Operand()
+    right = [x + other, x - other, x * other, x @ other, x == other, x < other, x & other]
+    left = [other + x, other - x, other * x, other // x, other % x, other**x, other << x, other @ x]
+    x -= other
+    return right, left, x
+
+
 def forms_of_to(torch):
     """The first argument tells the form, and the others have to fit it."""
     x, y = torch.ones(2), torch.zeros(1, dtype=torch.float64)

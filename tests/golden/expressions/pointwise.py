@@ -341,4 +341,40 @@ CASES += [
     "x.masked_fill(i, 1)",
     "torch.add(x, y, out=torch.zeros(3, 4, dtype=torch.int64))",
     "torch.lerp(i, i, 0.5)",
+    # operands of other types: their own operators are asked
+    *[
+        f"x.__{name}__(object()) is NotImplemented"
+        for op in (
+            "add",
+            "sub",
+            "mul",
+            "truediv",
+            "floordiv",
+            "mod",
+            "pow",
+            "lshift",
+            "rshift",
+            "and",
+            "or",
+            "xor",
+        )
+        for name in (op, f"r{op}", f"i{op}")
+    ],
+    "x.__matmul__(object()) is NotImplemented, x.__rmatmul__(object()) is NotImplemented",
+    "class Own:\n    def __rsub__(self, other): return type(other).__name__\ny -= Own()\ny",
+    *[f"x {op} object()" for op in ("+", "-=", "**", "@")],
+    *[f"object() {op} x" for op in ("/", "//", "%", "**", "@", "<<")],
+    # the base of float_power_ has the dtype of the result
+    "x.double().float_power_(2), z.to(torch.complex128).float_power_(x)",
+    *[
+        f"{base}.clone().float_power_({exponent})"
+        for base, exponent in (
+            ("x", "2"),
+            ("x.half()", "y"),
+            ("i", "2"),
+            ("z", "2"),
+            ("x.double()", "2j"),
+            ("x.double()", "z"),
+        )
+    ],
 ]
