@@ -5,6 +5,7 @@ import math
 from .. import ops
 from .._values.dtype import bool as bool_
 from .._values.dtype import float32
+from .._values.layout import LAYOUTS
 from ..tensor import Tensor
 
 # The functions of torch.masked, which are not operators of the table.
@@ -40,7 +41,12 @@ def identity(name: str, dtype, ord: float = 2.0):
 
 
 def broadcast_mask(x: Tensor, mask: Tensor) -> Tensor:
-    """Return the mask as booleans in the shape of ``x``. IndexError if the mask has more dimensions."""
+    """Return the mask as booleans in the shape of ``x``. IndexError if the mask has more dimensions.
+
+    In a sparse mask, the elements that are not specified are false.
+    """
+    if mask.layout is not LAYOUTS["strided"]:
+        mask = mask.to_dense()
     if mask.ndim > x.ndim:
         raise IndexError(
             "_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)"

@@ -27,6 +27,12 @@ _reductions = [
 ]
 _shaped = [f"m.{name}({x}, 1, mask=k)" for name in _SHAPED for x in _INPUTS]
 _forms = [
+    *[
+        f"m.{name}(f, 1, mask=k.{layout}())"
+        for layout in ("to_sparse", "to_sparse_csr")
+        for name in ("sum", "var", "amax")
+    ],
+    "m.softmax(f, 1, mask=k.to_sparse()), m.mean(f, mask=k[None, 0].to_sparse())",
     "m.median(f, 1, mask=k)",
     "m.median(f, (0, 1), mask=k)",
     "m.median(i, 1, mask=k)",
