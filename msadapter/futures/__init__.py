@@ -1,9 +1,20 @@
 """torch.futures: values that are not available yet."""
 
+import logging
 import threading
+import traceback
 import types
 
 __all__ = ["Future", "collect_all", "wait_all"]
+
+_log = logging.getLogger(__name__)
+
+
+def _failure(error: Exception) -> str:
+    """Return PyTorch's description of an error in a callback, with the places where it was raised, the innermost first."""
+    places = reversed(traceback.extract_tb(error.__traceback__))
+    at = "".join(f"  {place.filename}({place.lineno}): {place.name}\n" for place in places)
+    return f"Got the following error when running the callback: {type(error).__name__}: {error}\n\nAt:\n{at}"
 
 
 class Future:
@@ -36,25 +47,36 @@ class Future:
         return self.wait()
 
     def then(self, callback) -> "Future":
-        """Return a future for the result of `callback(this future)`."""
+        """Return a future for the result of `callback(this future)`.
+
+        An error in the callback is a RuntimeError for whoever waits for its result.
+        """
+        if not callable(callback):
+            raise TypeError(f"then(): incompatible function arguments: {callback!r} is not callable")
         following = Future()
 
         def run(future):
             try:
                 following.set_result(callback(future))
-            except Exception as err:  # the error is raised to whoever waits for the result
-                following.set_exception(err)
+            except Exception as error:
+                following.set_exception(RuntimeError(_failure(error)))
 
         self.add_done_callback(run)
         return following
 
     def add_done_callback(self, callback) -> None:
-        """Call `callback(this future)` when the value is set."""
+        """Call `callback(this future)` when the value is set. Its errors are logged, and the other callbacks run."""
         with self._lock:
             if not self.done():
                 self._callbacks.append(callback)
                 return
-        callback(self)
+        self._run(callback)
+
+    def _run(self, callback) -> None:
+        try:
+            callback(self)
+        except Exception as error:
+            _log.error(_failure(error))
 
     def set_result(self, result) -> None:
         """Set the value."""
@@ -77,11 +99,14 @@ class Future:
             self._ready.set()
             callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
-            callback(self)
+            self._run(callback)
 
 
 def collect_all(futures) -> Future:
-    """Return a future for the list of the given futures, which is set when all of them are done."""
+    """Return a future for the list of the given futures, which is set when all of them are done.
+
+    Waiting for it raises the error of the first of them that has one.
+    """
     futures = list(futures)
     result = Future()
     left = [len(futures)]
@@ -91,7 +116,10 @@ def collect_all(futures) -> Future:
         with lock:
             left[0] -= 1
             last = left[0] == 0
-        if last:
+        errors = [future._error for future in futures if future._error is not None] if last else []
+        if errors:
+            result.set_exception(errors[0])
+        elif last:
             result.set_result(futures)
 
     if not futures:

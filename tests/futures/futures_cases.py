@@ -66,3 +66,44 @@ def an_error_in_wait_all(torch):
     futures[0].set_result(1)
     futures[1].set_exception(ValueError("second"))
     torch.futures.wait_all(futures)
+
+
+def _first_line(call):
+    try:
+        return call()
+    except Exception as error:
+        return type(error).__name__, str(error).split("\n")[0]
+
+
+def errors_of_callbacks(torch):
+    """They are logged and the others run, before and after the value is set. Those of ``then`` reach who waits."""
+
+    def fail(future):
+        raise ValueError("Expected")
+
+    future, seen = torch.futures.Future(), []
+    future.add_done_callback(fail)
+    future.add_done_callback(lambda f: seen.append(f.value()))
+    following = future.then(fail)
+    future.set_result(3)
+    future.add_done_callback(fail)
+    refused = _first_line(lambda: type(future.then(3)))[0]
+    return (
+        seen,
+        future.wait(),
+        following.done(),
+        _first_line(following.wait),
+        _first_line(following.value),
+        refused,
+    )
+
+
+def errors_of_several(torch):
+    good, bad, worse = (torch.futures.Future() for _ in range(3))
+    together, early = torch.futures.collect_all([good, bad, worse]), torch.futures.collect_all([good])
+    worse.set_exception(TypeError("second in the list"))
+    bad.set_exception(ValueError("first in the list"))
+    before = together.done()
+    good.set_result(1)
+    passed_on = bad.then(lambda f: f.wait())
+    return before, together.done(), _first_line(together.wait), len(early.wait()), _first_line(passed_on.wait)
