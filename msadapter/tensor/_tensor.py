@@ -222,9 +222,9 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return _C.storage_offset(self)
 
     def is_contiguous(self, memory_format=None) -> bool:
-        if memory_format is None or memory_format is layouts.FORMATS["contiguous_format"]:
+        order = None if memory_format is None else layouts.CHANNELS_LAST.get(memory_format._name)
+        if order is None:
             return _C.is_contiguous(self)
-        order = layouts.CHANNELS_LAST[memory_format._name]
         return self.ndim == len(order) and _C.is_contiguous(self.detach().permute(order))
 
     def data_ptr(self) -> int:

@@ -136,4 +136,6 @@ CASES = [
     "x = torch.zeros(2, dtype=torch.bfloat16); from_dlpack(x).add_(1.5); x",
     *[f"torch.ones(2).__dlpack__(stream={stream})" for stream in ("object()", "1", "1.0")],
     "said(lambda: from_dlpack(torch.ones(2, dtype=torch.complex64)))",
+    "[torch.ones(2, 3, 4, 5).is_contiguous(memory_format=m) for m in (torch.preserve_format, torch.channels_last)], "
+    "torch.ones(2, 3).t().is_contiguous(memory_format=torch.preserve_format)",
 ]  # fmt: skip
