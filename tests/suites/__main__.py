@@ -163,7 +163,8 @@ def main(arguments: list[str]) -> int:
     pages.set_defaults(act=lambda options: page.write([Path(r) for r in options.records]))
     own = verbs.add_parser("pytorch", help="PyTorch's own tests: put the results of their runner on the page")
     own.add_argument("results", type=Path, help="a folder with real/FILE.json and project/FILE.json")
-    own.set_defaults(act=lambda options: pytorch.write(options.results))
+    own.add_argument("--release", default="2.7.1", help="the release of PyTorch whose tests these are")
+    own.set_defaults(act=lambda options: pytorch.write(options.results, options.release))
     options = parser.parse_args(arguments)
     return options.act(options)
 

@@ -2,7 +2,8 @@
 
 PyTorch's tests need changes before they can run here: its private test helpers import names that only a build of PyTorch
 has. A runner outside of this repository makes these changes and writes, for each file of tests, ``real/FILE.json`` and
-``project/FILE.json``: a dict with ``status``, the outcome of each test, and ``info``, the first lines of its error.
+``project/FILE.json``: a dict with ``status``, the outcome of each test, and ``info``, the first lines of its error. A dict
+with ``step`` is a sample, chosen by the names of the tests: one of that many tests was run, on both sides.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from pathlib import Path
 
 from tests.suites import page
 
-TITLE = "PyTorch 2.7.1, its own tests"
+TITLE = "PyTorch {release}, its own tests"
 SOURCE = (
-    "pytorch/pytorch, tag v2.7.1: files of test/ and test/nn that test the CPU, with private helpers that a build of PyTorch has "
-    "replaced; the outcomes of PyTorch are those of 2.13.0"
+    "pytorch/pytorch, {release}: files of test/ that test the CPU, with private helpers that a build of PyTorch has replaced; "
+    "the outcomes of PyTorch are those of 2.13.0. Rows with 'one test of' are samples, chosen by the names of the tests. The "
+    "helpers are those of 2.7.1 here and those of 2.13.0 for PyTorch, and tests that only the latter make count as failed"
 )
 LEFT_OUT = {  # part of a test's name: why it says nothing about msadapter
     "test_numpy_array_binary_ufunc_promotion": "expects that numpy and torch do not work together",
@@ -117,11 +119,23 @@ def _reason(name: str, status: str | None, message: str) -> str:
     return re.sub(r"0x[0-9a-f]+", "0x...", re.sub(r" from '[^']*'", "", first))[:140]
 
 
-def read(folder: Path) -> dict:
+def _step(file: str, sides: dict[str, dict]) -> int:
+    """Return N where one test of N was run. Both sides must have run the same sample, to the end."""
+    ours, theirs = sides["msadapter"], sides["torch"]
+    steps = {side.get("step", 1) for side in (ours, theirs)}
+    if len(steps) > 1:
+        raise ValueError(f"{file}: the two sides ran other samples, one test of {sorted(steps)}")
+    if ours.get("stop") or theirs.get("stop"):
+        raise ValueError(f"{file}: was stopped before its end ({ours.get('stop') or theirs['stop']})")
+    return steps.pop()
+
+
+def read(folder: Path, release: str = "2.7.1") -> dict:
     """Return the result of all files that both sides have run, as docs/suites.json has it.
 
     Raises:
         FileNotFoundError: the folder has no file of both sides.
+        ValueError: the sides of a file ran other samples, or one was stopped before its end.
     """
     families = {}
     for file in sorted((folder / "real").glob("*.json")):
@@ -141,16 +155,17 @@ def read(folder: Path) -> dict:
             row["failed"][name] = _reason(name, "not collected", "")
         row["failed on both"] = {}  # these are tests of devices and builds that are not there
         row["date"] = page.today()
+        row["every"] = _step(file.stem, sides)
         families[file.stem] = row
     if not families:
         raise FileNotFoundError(f"{folder}: no real/FILE.json with a project/FILE.json")
     versions = {"msadapter": {"torch": "2.13.0"}, "torch": {"torch": "2.13.0+cpu"}}
-    return {"source": SOURCE, "versions": versions, "families": families}
+    return {"source": SOURCE.format(release=release), "versions": versions, "families": families}
 
 
-def write(folder: Path) -> int:
+def write(folder: Path, release: str = "2.7.1") -> int:
     """Put the results of the files in a folder into docs/suites.json, beside those of other files, and write the page."""
-    results, found = page.load(), read(folder)
-    before = results["suites"].get(TITLE, {"families": {}})
-    results["suites"][TITLE] = found | {"families": before["families"] | found["families"]}
+    results, found, title = page.load(), read(folder, release), TITLE.format(release=release)
+    before = results["suites"].get(title, {"families": {}})
+    results["suites"][title] = found | {"families": before["families"] | found["families"]}
     return page.save(results)

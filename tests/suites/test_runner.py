@@ -122,15 +122,40 @@ def test_results_of_pytorchs_tests_are_read_with_their_reasons(tmp_path, monkeyp
     assert row["left out"] == {"tests reference counts of PyTorch's C++ objects": 1}
     assert row["date"] == page.today()
     monkeypatch.setattr(
-        page, "load", lambda: {"suites": {pytorch.TITLE: {"families": {"other": {"kept": 1}}}}}
+        page,
+        "load",
+        lambda: {"suites": {"PyTorch 2.7.1, its own tests": {"families": {"other": {"kept": 1}}}}},
     )
-    monkeypatch.setattr(page, "save", lambda results: results["suites"][pytorch.TITLE]["families"])
+    monkeypatch.setattr(
+        page, "save", lambda results: results["suites"]["PyTorch 2.7.1, its own tests"]["families"]
+    )
     assert pytorch.write(tmp_path) == {
         "other": {"kept": 1},
         "test_torch": row,
     }  # other files keep their results
     (tmp_path / "project/test_torch.json").unlink()
     with pytest.raises(FileNotFoundError, match="real/FILE.json"):
+        pytorch.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "message"),
+    [
+        ({"step": 4}, {"step": 4}, None),
+        ({"step": 4}, {}, r"other samples, one test of \[1, 4\]"),
+        ({"step": 4, "stop": "budget"}, {"step": 4}, r"stopped before its end \(budget\)"),
+    ],
+)
+def test_samples_of_pytorchs_tests_are_whole_and_the_same(tmp_path, ours, theirs, message):
+    for side, more in (("project", ours), ("real", theirs)):
+        (tmp_path / side).mkdir()
+        content = {"status": {"T.test_a": "pass"}, "info": {}, **more}
+        (tmp_path / side / "test_linalg.json").write_text(json.dumps(content))
+    if message is None:
+        found = pytorch.read(tmp_path, "1.9.0")
+        assert found["families"]["test_linalg"]["every"] == 4 and "1.9.0" in found["source"]
+        return
+    with pytest.raises(ValueError, match=message):
         pytorch.read(tmp_path)
 
 
