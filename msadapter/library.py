@@ -8,6 +8,7 @@ import contextlib
 import functools
 import inspect
 import os
+import types
 import typing
 from pathlib import Path
 
@@ -352,6 +353,7 @@ def get_ctx():
 
 
 _SCHEMA_NAMES = {int: "SymInt", float: "float", bool: "bool", str: "str", Tensor: "Tensor"}
+_NUMBER = {int, float, bool}  # torch.types.Number is their union
 
 
 def _schema_type(annotation) -> str:
@@ -361,7 +363,9 @@ def _schema_type(annotation) -> str:
     if origin in (list, typing.Sequence) or str(origin).endswith("Sequence'>"):
         return f"{_schema_type(args[0])}[]"
     if type(None) in args:
-        return f"{_schema_type(next(a for a in args if a is not type(None)))}?"
+        return f"{_schema_type(typing.Union[tuple(a for a in args if a is not type(None))])}?"  # noqa: UP007
+    if set(args) == _NUMBER and origin in (typing.Union, types.UnionType):
+        return "Scalar"
     name = getattr(annotation, "__name__", "")
     if name in ("dtype", "device"):
         return {"dtype": "ScalarType", "device": "Device"}[name]

@@ -50,3 +50,22 @@ def test_nothing_is_left_of_a_library():
     made._destroy()
     with pytest.raises(AttributeError):
         torch.ops.other.f  # noqa: B018
+
+
+def test_numbers_of_any_kind_are_scalars():
+    """torch.types.Number is the union of the kinds of numbers, and one of them more would be another type."""
+
+    def scaled(
+        x: torch.Tensor, by: torch.types.Number, more: torch.types.Number | None = None
+    ) -> torch.Tensor:
+        return x * by * (more or 1)
+
+    text = torch.library.infer_schema(scaled, mutates_args=())
+    assert text == "(Tensor x, Scalar by, Scalar? more=None) -> Tensor"
+    operator = torch.library.custom_op("numbers_of_any_kind::scaled", scaled, mutates_args=())
+    assert operator(torch.ones(2), 2.5, more=2).tolist() == [5, 5]
+
+    def refused(x: int | float) -> torch.Tensor: ...
+
+    with pytest.raises(ValueError, match="unsupported type"):
+        torch.library.infer_schema(refused, mutates_args=())
