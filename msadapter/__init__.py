@@ -204,12 +204,10 @@ def _probe(x):
 def typename(obj) -> str:
     if isinstance(obj, Tensor):
         return obj.type()
-    cls = obj if isinstance(obj, type) else type(obj)
-    return (
-        f"{cls.__module__}.{cls.__qualname__}"
-        if cls.__module__ not in ("builtins", None)
-        else cls.__qualname__
-    )
+    named = obj if hasattr(obj, "__qualname__") or hasattr(obj, "__name__") else type(obj)
+    name = getattr(named, "__qualname__", None) or named.__name__
+    module = getattr(named, "__module__", None)
+    return name if module in (None, "", "builtins") else f"{module}.{name}"
 
 
 def get_num_interop_threads() -> _builtins.int:
@@ -238,8 +236,11 @@ def set_flush_denormal(mode) -> _builtins.bool:
 
 
 def _assert(condition, message):
+    if type(condition) is not Tensor and overrides.has_torch_function((condition,)):
+        return overrides.handle_torch_function(_assert, (condition,), condition, message)
     if not condition:
         raise AssertionError(message)
+    return None
 
 
 def _typed(name: str):

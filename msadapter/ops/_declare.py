@@ -179,7 +179,7 @@ def _spec(
         "recorded": composite and not facts.copied_to_out,
         "chain_of_views": facts.chain_of_views,
         "inplace": inplace,
-        "binds": inplace or dunder or _binds(schema.name),
+        "binds": inplace or dunder or binds(schema.name),
     }
 
 
@@ -194,7 +194,7 @@ _IN_CPP = """
     pairwise_distance cosine_similarity rrelu_ native_channel_shuffle conv_tbc"""
 
 
-def _binds(name: str) -> bool:
+def binds(name: str) -> bool:
     """Return whether the function of this name is bound to the instances of a class that has it as an attribute."""
     space, _, last = name.rpartition(".")
     if space in _SPACES_IN_PYTHON:

@@ -258,6 +258,33 @@ PyObject *op_repr(PyObject *self) {
                               reinterpret_cast<OpObject *>(self)->op->name.c_str());
 }
 
+// The signature of a function that PyTorch writes in Python; None for one that is a builtin there.
+PyObject *signature_handler = nullptr;
+
+PyObject *op_signature(PyObject *self, void *) {
+  if (!signature_handler) Py_RETURN_NONE;
+  return PyObject_CallFunctionObjArgs(signature_handler, self, nullptr);
+}
+
+// What PyTorch has as a builtin passes for one: `isinstance(torch.add, types.BuiltinFunctionType)`.
+PyObject *builtin_class(PyObject *, void *) {
+  PyTypeObject *type = &PyCFunction_Type;
+  Py_INCREF(type);
+  return reinterpret_cast<PyObject *>(type);
+}
+
+PyGetSetDef function_members[] = {{"__class__", builtin_class, nullptr, nullptr, nullptr},
+                                  {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef bound_members[] = {
+    {"__signature__", op_signature, nullptr, "the signature for inspect; None if PyTorch's function has none", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyObject *set_signature_handler(PyObject *, PyObject *f) {
+  Py_INCREF(f);
+  signature_handler = f;
+  Py_RETURN_NONE;
+}
+
 PyObject *set_torch_function_handler(PyObject *, PyObject *f) {
   Py_INCREF(f);
   torch_function_handler = f;
@@ -296,6 +323,7 @@ PyMethodDef functions[] = {
     {"operator_handle", operator_handle, METH_O, nullptr},
     {"set_torch_function_handler", set_torch_function_handler, METH_O, nullptr},
     {"set_stored_handler", set_stored_handler, METH_O, nullptr},
+    {"set_signature_handler", set_signature_handler, METH_O, nullptr},
     {"add_torch_function_modes", add_torch_function_modes, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -326,8 +354,10 @@ bool init_ops(PyObject *module) {
     type->tp_setattro = PyObject_GenericSetAttr;
   }
   op_type.tp_descr_get = same;
+  op_type.tp_getset = function_members;
   bound_op_type.tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR;
   bound_op_type.tp_descr_get = op_get;
+  bound_op_type.tp_getset = bound_members;
   if (PyType_Ready(&op_type) < 0 || PyType_Ready(&bound_op_type) < 0) return false;
   return PyModule_AddFunctions(module, functions) == 0;
 }
