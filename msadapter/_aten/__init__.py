@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..ops._declare import namespaces
 from ..ops.foreach import FUNCTIONS as LISTS
+from ..overrides import handle_torch_function
 from ..tensor import Tensor
 from .backward import OPERATORS as GRADIENTS
 from .only import METHODS, OPERATORS
@@ -46,6 +47,10 @@ class OpOverload:
         return self._overloadpacket
 
     def __call__(self, *args, **kwargs):
+        if any(not isinstance(a, Tensor) and hasattr(type(a), "__torch_function__") for a in args):
+            return handle_torch_function(
+                self, args, *args, **kwargs
+            )  # a proxy of torch.fx records the overload
         return self._overloadpacket(*args, **kwargs)
 
     def __repr__(self) -> str:

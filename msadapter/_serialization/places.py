@@ -51,6 +51,8 @@ _WRITTEN_IN = {
     "func._derivatives": "torch.func",
     "func._modules": "torch.func",
     "func._vmap": "torch.func",
+    "fx._codegen": "torch.fx.graph",
+    "fx._patching": "torch.fx._symbolic_trace",
     "jit._internal": "torch._jit_internal",
     "masked._normalizations": "torch.masked",
     "masked._reductions": "torch.masked",

@@ -34,9 +34,11 @@ distributions.normal distributions.one_hot_categorical distributions.pareto dist
 distributions.relaxed_bernoulli distributions.relaxed_categorical distributions.studentT
 distributions.transformed_distribution distributions.transforms distributions.uniform distributions.utils
 distributions.von_mises distributions.weibull distributions.wishart export fft func functional futures fx
-fx._pytree fx._symbolic_trace fx.experimental fx.experimental.proxy_tensor fx.graph fx.graph_module
-fx.interpreter fx.node fx.passes fx.passes.infra
-fx.passes.infra.pass_base fx.proxy fx.subgraph_rewriter hub jit jit.annotations library linalg masked mps
+fx._compatibility fx._pytree fx._symbolic_trace fx.experimental fx.experimental.proxy_tensor fx.graph fx.graph_module
+fx.immutable_collections fx.interpreter fx.node fx.operator_schemas fx.passes fx.passes.infra fx.passes.infra.pass_base
+fx.passes.infra.pass_manager fx.passes.operator_support fx.passes.tools_common
+fx.passes.shape_prop fx.passes.utils fx.passes.utils.common fx.passes.utils.matcher_utils fx.proxy fx.subgraph_rewriter
+fx.tensor_type fx.traceback hub jit jit.annotations library linalg masked mps
 mtia multiprocessing multiprocessing.reductions multiprocessing.spawn
 nested nested._internal nested._internal.nested_int nested._internal.nested_tensor nn nn._reduction nn.attention
 nn.common_types nn.functional nn.grad nn.init nn.modules nn.modules.activation nn.modules.adaptive

@@ -1,7 +1,7 @@
 """torch.fx: represents programs as graphs, which are recorded by running the programs with proxies."""
 
 from . import _pytree
-from ._symbolic_trace import ProxyableClassMeta, Tracer, symbolic_trace, wrap
+from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from .graph import CodeGen, Graph
 from .graph_module import GraphModule
 from .interpreter import Interpreter, Transformer
@@ -10,6 +10,7 @@ from .proxy import Proxy
 from .subgraph_rewriter import replace_pattern
 
 __all__ = [
+    "PH",
     "CodeGen",
     "Graph",
     "GraphModule",

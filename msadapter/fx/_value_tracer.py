@@ -19,7 +19,8 @@ from .._errors import unsupported
 from ..overrides import TorchFunctionMode
 from ..tensor import Tensor
 from ..utils import _pytree as pytree
-from ._symbolic_trace import Tracer, _public
+from ._patching import patched, public_function
+from ._symbolic_trace import Tracer
 from .graph import Graph
 from .graph_module import _read
 from .node import map_arg
@@ -162,7 +163,7 @@ class _Recording(TorchFunctionMode):
         kwargs = kwargs or {}
         if self.tracer.is_running:
             return function(*args, **kwargs)
-        return self.tracer.create_proxy("call_function", _public(function), args, kwargs)
+        return self.tracer.create_proxy("call_function", public_function(function), args, kwargs)
 
 
 class ValueTracer(Tracer):
@@ -249,6 +250,10 @@ class ValueTracer(Tracer):
     def create_arg(self, a):
         if isinstance(a, Proxy):  # which passes for a tensor or a parameter
             return a.node
+        if isinstance(a, tuple) and hasattr(a, "_fields"):
+            return type(a)(*map(self.create_arg, a))
+        if callable(a) and not isinstance(a, (nn.Module, Tensor)):
+            return a
         if isinstance(a, nn.Parameter) and all(a is not held for held in self.root.parameters()):
             name = f"_param_constant{sum(1 for _ in self.root.parameters())}"
             self.root.register_parameter(name, a)
@@ -277,13 +282,14 @@ class ValueTracer(Tracer):
         is_module = isinstance(root, nn.Module)
         self.root = root if is_module else nn.Module()
         function = root.forward if is_module else root
-        self.graph, self._attributes = Graph(tracer_cls=Tracer), {}
+        self.graph, self.tensor_attrs = Graph(tracer_cls=Tracer), {}
         self.inputs_needing_gradients: list[bool] = []  # of each placeholder
         bound = inspect.signature(function).bind(*args, **kwargs)
         held = _state_of(self.root)
         try:
             positional, named = self._examples(bound)
-            with self._patched(), _Recording(self):
+            spaces = [vars(module) for module in self._autowrap_search]
+            with patched(self, spaces, self._autowrap_function_ids), _Recording(self):
                 result = function(*positional, **named)
                 self.create_node("output", "output", (self.create_arg(result),), {})
         finally:

@@ -1,236 +1,58 @@
-"""Graphs of nodes, and the Python code of a graph."""
+"""Graphs of nodes."""
 
 from __future__ import annotations
 
-import builtins
-import keyword
-import math
-import re
+import contextlib
+import copy
+import inspect
+import warnings
 
-import msadapter
-
-from .node import Node, map_arg, qualified_name
+from .. import nn
+from ._codegen import (
+    CodeGen,
+    ParsedStackTrace,
+    PythonCode,
+    PyTreeCodeGen,
+    PyTreeInfo,
+    parse_stack_trace,
+)
+from ._codegen import inplace_methods as inplace_methods
+from ._codegen import magic_methods as magic_methods
+from ._codegen import reflectable_magic_methods as reflectable_magic_methods
+from ._names import Namespace, custom_builtins
+from ._names import _register_custom_builtin as _register_custom_builtin
+from ._qualified import snake_case
+from .immutable_collections import immutable_dict
+from .node import Node, map_arg
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
-_INFIX = {
-    "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "floordiv": "{} // {}", "truediv": "{} / {}", "mod": "{} % {}",
-    "pow": "{} ** {}", "matmul": "{} @ {}", "lshift": "{} << {}", "rshift": "{} >> {}", "and_": "{} & {}", "or_": "{} | {}",
-    "xor": "{} ^ {}", "eq": "{} == {}", "ne": "{} != {}", "lt": "{} < {}", "gt": "{} > {}", "le": "{} <= {}",
-    "ge": "{} >= {}", "getitem": "{}[{}]", "pos": "+{}", "neg": "-{}", "invert": "~{}",
-}  # fmt: skip
-_IN_PLACE = {"iadd": "+=", "isub": "-=", "imul": "*=", "itruediv": "/=", "ifloordiv": "//=", "imod": "%=", "ipow": "**=",
-             "imatmul": "@=", "iand": "&=", "ior": "|=", "ixor": "^="}  # fmt: skip
+_PyTreeCodeGen, _PyTreeInfo, _Namespace, _custom_builtins = (
+    PyTreeCodeGen, PyTreeInfo, Namespace, custom_builtins,
+)  # fmt: skip
+_parse_stack_trace, _ParsedStackTrace, _snake_case = parse_stack_trace, ParsedStackTrace, snake_case
 
 
-class _Names:
-    """Names that are free in the code of a graph."""
-
-    def __init__(self):
-        self._used: dict[str, object] = {}
-        self._count: dict[str, int] = {}
-
-    def make(self, candidate: str, owner) -> str:
-        """``candidate``, with a number where it is taken or has a meaning in Python."""
-        candidate = re.sub(r"[^0-9a-zA-Z_]+", "_", candidate) or "_unnamed"
-        candidate = f"_{candidate}" if candidate[0].isdigit() else candidate
-        match = re.match(r"(.*)_(\d+)$", candidate)
-        base, number = (match.group(1), int(match.group(2))) if match else (candidate, None)
-        name = candidate
-        number = number if number is not None else self._count.get(base, 0)
-        while name in self._used or self._means_something(name):
-            number += 1
-            name = f"{base}_{number}"
-        self._count[base] = number
-        self._used[name] = owner
-        return name
-
-    @staticmethod
-    def _means_something(name: str) -> bool:
-        return (
-            name in keyword.kwlist
-            or name in vars(builtins)
-            or name in ("inf", "nan", "NoneType", "torch", "device")
-        )
-
-
-class PythonCode:
-    """Source of a function and the globals that it needs."""
-
-    def __init__(self, src: str, globals_: dict):
-        self.src, self.globals = src, globals_
-
-
-class CodeGen:
-    """Writes a graph as a function."""
-
-    def __init__(self):
-        self._globals: dict = {}
-
-    def _global(self, name: str, value) -> str:
-        """The name under which ``value`` is a global of the code."""
-        name = name.replace(".", "_")
-        base, i = name, 0
-        while name in self._globals and self._globals[name] is not value:
-            i += 1
-            name = f"{base}_{i}"
-        self._globals[name] = value
-        return name
-
-    def _function(self, target) -> str:
-        self._globals["torch"] = msadapter
-        name = qualified_name(target)
-        if name.startswith("builtins."):
-            return name.removeprefix("builtins.")
-        if name.startswith("torch.") and _resolves(msadapter, name, target):
-            return name
-        return self._global(name.replace("operator.", "_operator."), target)
-
-    def _value(self, a) -> str:
-        if isinstance(a, Node):
-            return a.name
-        if isinstance(a, tuple) and hasattr(a, "_fields"):
-            return f"{self._global(type(a).__name__, type(a))}({', '.join(map(self._value, a))})"
-        if isinstance(a, tuple):
-            inner = ", ".join(map(self._value, a))
-            return f"({inner},)" if len(a) == 1 else f"({inner})"
-        if isinstance(a, list):
-            return f"[{', '.join(map(self._value, a))}]"
-        if isinstance(a, dict):
-            return "{" + ", ".join(f"{k!r}: {self._value(v)}" for k, v in a.items()) + "}"
-        if isinstance(a, slice):
-            return f"slice({', '.join(map(self._value, (a.start, a.stop, a.step)))})"
-        if isinstance(a, float) and not math.isfinite(a):
-            return (
-                self._global({True: "nan"}.get(a != a, "inf"), abs(a))
-                if a != -math.inf
-                else "-" + self._global("inf", math.inf)
-            )
-        if type(a).__module__ == "torch" and type(a).__name__ in ("dtype", "memory_format", "layout"):
-            self._function(_value_of)
-            return repr(a)
-        if type(a).__name__ == "device" and type(a).__module__ == "torch":
-            return f"{self._global('device', type(a))}(type={a.type!r}" + (
-                f", index={a.index})" if a.index is not None else ")"
-            )
-        if callable(a) and hasattr(a, "__name__"):
-            return self._function(a)
-        if a is None or a is Ellipsis or isinstance(a, (bool, int, float, complex, str, bytes)):
-            return repr(a)
-        return self._global("_" + type(a).__name__, a)
-
-    def _call(self, args, kwargs) -> str:
-        parts = [self._value(a) for a in args] + [f"{k} = {self._value(v)}" for k, v in kwargs.items()]
-        return ", ".join(parts)
-
-    def _expression(self, node) -> str:
-        if node.op == "call_method":
-            return f"{_receiver(self._value(node.args[0]))}.{node.target}({self._call(node.args[1:], node.kwargs)})"
-        if node.op in ("call_module", "get_attr"):
-            path = _attribute(node.target)
-            return f"{path}({self._call(node.args, node.kwargs)})" if node.op == "call_module" else path
-        name = qualified_name(node.target)
-        family, _, short = name.rpartition(".")
-        if family == "operator" and short in _INFIX and not node.kwargs:
-            return _INFIX[short].format(*map(self._value, node.args))
-        if (
-            name == "builtins.getattr"
-            and isinstance(node.args[1], str)
-            and node.args[1].isidentifier()
-            and len(node.args) == 2
-        ):
-            return f"{_receiver(self._value(node.args[0]))}.{node.args[1]}"
-        return f"{self._function(node.target)}({self._call(node.args, node.kwargs)})"
-
-    def code(self, graph, root: str = "self") -> PythonCode:
-        """The function ``forward`` of a graph."""
-        self._globals = {}
-        parameters, lines = [], []
-        last = _last_uses(graph)
-        for node in graph.nodes:
-            if node.op == "placeholder":
-                default = f" = {self._value(node.args[0])}" if node.args else ""
-                parameters.append(node.target + default)
-                if node.name != node.target.lstrip("*"):
-                    lines.append(f"{node.name} = {node.target.lstrip('*')}")
-                continue
-            if node.op == "output":
-                lines.append(f"return {self._value(node.args[0])}")
-                continue
-            short = qualified_name(node.target).rpartition(".")[2] if node.op == "call_function" else ""
-            if short in _IN_PLACE and qualified_name(node.target).startswith("operator."):
-                left, right = map(self._value, node.args)
-                line = f"{left} {_IN_PLACE[short]} {right};  {node.name} = {left}"
-            else:
-                line = f"{node.name} = {self._expression(node)}"
-            dead = [n.name for n in last.get(node, ())] + ([node.name] if not node.users else [])
-            lines.append(f"{line};  {' = '.join(dead)} = None" if dead else line)
-        body = "\n".join("    " + line for line in lines) or "    pass"
-        head = ", ".join([root, *parameters])
-        return PythonCode(f"\n\n\ndef forward({head}):\n{body}\n    ", self._globals)
-
-
-def _value_of() -> None:
-    """Stands for anything that is written as ``torch.something``."""
-
-
-def _receiver(text: str) -> str:
-    return text if re.fullmatch(r"[\w.\[\]'\"]+", text) and not text[0].isdigit() else f"({text})"
-
-
-def _resolves(root, name: str, target) -> bool:
-    value = root
-    for part in name.split(".")[1:]:
-        try:
-            value = getattr(value, part)
-        except AttributeError:
-            return False
-    return value is target
-
-
-def _attribute(path: str) -> str:
-    text = "self"
-    for part in path.split("."):
-        text = (
-            f"{text}.{part}"
-            if part.isidentifier() and not keyword.iskeyword(part)
-            else f'getattr({text}, "{part}")'
-        )
-    return text
-
-
-def _last_uses(graph) -> dict:
-    """Return, for each node, its inputs that no later node uses, in the order of its arguments."""
-    seen, last = set(), {}
-    for node in reversed(list(graph.nodes)):
-        if node.op == "output":
-            seen.update(node.all_input_nodes)
-            continue
-        for x in node.all_input_nodes:
-            if x not in seen:
-                seen.add(x)
-                last.setdefault(node, []).append(x)
-    return last
-
-
-class _NodeList:
+class _node_list:
     """The nodes of a graph in order; they may be erased while one walks."""
 
-    def __init__(self, graph, backwards=False):
-        self.graph, self.backwards = graph, backwards
+    def __init__(self, graph, direction="_next"):
+        if direction not in ("_next", "_prev"):
+            raise AssertionError(f"direction must be '_next' or '_prev', got {direction}")
+        self.graph, self.direction = graph, direction
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return self.graph._len
 
     def __iter__(self):
         root = self.graph._root
-        at = root._prev if self.backwards else root._next
+        at = getattr(root, self.direction)
         while at is not root:
             if not at._erased:
                 yield at
-            at = at._prev if self.backwards else at._next
+            at = getattr(at, self.direction)
 
     def __reversed__(self):
-        return _NodeList(self.graph, not self.backwards)
+        return iter(_node_list(self.graph, "_prev" if self.direction == "_next" else "_next"))
 
 
 class _InsertPoint:
@@ -251,82 +73,112 @@ class Graph:
     """A program as a list of nodes, from placeholders to the output."""
 
     def __init__(self, owning_module=None, tracer_cls=None, tracer_extras=None):
+        self._places: dict | None = None  # node -> its number, until a node is added or moved
         self._root = Node(self, "", "root", "", (), {})
-        self._names = _Names()
+        self._graph_namespace = Namespace()
         self._insert = self._root.prepend
+        self._len = 0
         self.owning_module = owning_module
-        self._tracer_cls = tracer_cls
+        self._tracer_cls, self._tracer_extras = tracer_cls, tracer_extras
         self._codegen = CodeGen()
+        self._co_fields: dict = {}  # the name and the place of the function that was traced
 
     @property
-    def nodes(self):
-        return _NodeList(self)
+    def nodes(self) -> _node_list:
+        """The nodes in their order."""
+        return _node_list(self)
+
+    def _place_of(self, node) -> int:
+        if self._places is None:
+            self._places = {n: i for i, n in enumerate(self.nodes)}
+        return self._places[node]
 
     def find_nodes(self, *, op: str, target=None, sort: bool = True) -> list:
-        """Nodes of an op, and of a target where it is given."""
+        """Return the nodes of an op, and of a target where it is given, in the order of the graph."""
+        if op == "call_function" and target is None:
+            raise AssertionError("target must not be None for call_function op")
         return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
 
-    # ---- making nodes
-    def create_node(self, op, target, args=None, kwargs=None, name=None, type_expr=None):
-        """A node at the insert point."""
-        node = Node(self, "", op, target, args or (), kwargs or {}, type_expr)
-        node.name = self._names.make(name or self._target_name(target), node)
-        self._insert(node)
+    def output_node(self) -> Node:
+        """Return the output."""
+        node = next(iter(reversed(self.nodes)))
+        if node.op != "output":
+            raise AssertionError(f"Expected output node, got op={node.op}")
         return node
 
-    @staticmethod
-    def _target_name(target) -> str:
-        if callable(target):
-            target = target.__name__
-        name = target.lstrip("*").replace(".", "_")
-        name = (
-            re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
-            if name != name.lower() and "_" not in name
-            else name
-        )
-        return (
-            name.removeprefix("__").removesuffix("__")
-            if name.startswith("__") and name.endswith("__")
-            else name
-        )
+    # ---- making nodes
+    def create_node(self, op, target, args=None, kwargs=None, name=None, type_expr=None) -> Node:
+        """Return a new node at the insert point.
 
-    def placeholder(self, name, type_expr=None, default_value=...):
-        """An input."""
-        args = () if default_value is ... else (default_value,)
+        Args:
+            name: the wanted name of its value. It gets a number if it is taken.
+            type_expr: the type of its value, for the annotations of the code.
+        """
+        if args and not isinstance(args, tuple):
+            raise AssertionError(f"args must be a tuple, got {type(args)}")
+        if kwargs and not isinstance(kwargs, dict):
+            raise AssertionError(f"kwargs must be a dict, got {type(kwargs)}")
+        name = self._graph_namespace.create_name(self._target_to_str(target) if name is None else name, None)
+        node = Node(self, name, op, target, args or (), kwargs or immutable_dict(), type_expr)
+        for hook in getattr(self.owning_module, "_create_node_hooks", None) or ():
+            hook(node)
+        self._graph_namespace.associate_name_with_obj(name, node)
+        self._insert(node)
+        self._len += 1
+        return node
+
+    def _target_to_str(self, target) -> str:
+        """Return the name that a value gets from the operation that computes it."""
+        name = target.__name__ if callable(target) else target
+        if not isinstance(name, str):
+            raise AssertionError(f"Expected target to be str, got {type(name)}")
+        if not callable(target) and name.startswith("__") and name.endswith("__"):
+            name = name[2:-2]
+        return snake_case(name)
+
+    def placeholder(self, name, type_expr=None, default_value=...) -> Node:
+        """Add an input."""
+        args = () if default_value is ... or default_value is inspect.Signature.empty else (default_value,)
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
-    def get_attr(self, qualified_name, type_expr=None):
-        """A read of an attribute of the owning module."""
+    def get_attr(self, qualified_name, type_expr=None) -> Node:
+        """Add a read of an attribute of the owning module."""
+        if self.owning_module is not None and not _has_value(self.owning_module, qualified_name):
+            warnings.warn(
+                "Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! Call "
+                "GraphModule.add_submodule to add the necessary submodule, GraphModule.add_parameter to add the necessary "
+                "Parameter, or nn.Module.register_buffer to add the necessary buffer",
+                stacklevel=2,
+            )
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
-    def call_module(self, module_name, args=None, kwargs=None, type_expr=None):
-        """A call of a submodule."""
-        owner = self.owning_module
-        if owner is not None:
-            owner.get_submodule(module_name)
+    def call_module(self, module_name, args=None, kwargs=None, type_expr=None) -> Node:
+        """Add a call of a submodule."""
+        if self.owning_module is not None:
+            self.owning_module.get_submodule(module_name)
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
-    def call_method(self, method_name, args=None, kwargs=None, type_expr=None):
-        """A call of a method of the first argument."""
+    def call_method(self, method_name, args=None, kwargs=None, type_expr=None) -> Node:
+        """Add a call of a method of the first argument."""
         return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
 
-    def call_function(self, the_function, args=None, kwargs=None, type_expr=None, name=None):
-        """A call of a function."""
+    def call_function(self, the_function, args=None, kwargs=None, type_expr=None, name=None) -> Node:
+        """Add a call of a function."""
         return self.create_node("call_function", the_function, args, kwargs, name=name, type_expr=type_expr)
 
-    def output(self, result, type_expr=None):
-        """The result."""
+    def output(self, result, type_expr=None) -> Node:
+        """Add the result."""
         return self.create_node("output", "output", (result,), type_expr=type_expr)
 
-    def node_copy(self, node, arg_transform=lambda x: x):
-        """A copy of a node of any graph; ``arg_transform`` gives this graph's node for each of its inputs."""
+    def node_copy(self, node, arg_transform=lambda x: x) -> Node:
+        """Add a copy of a node of any graph; ``arg_transform`` gives this graph's node for each of its inputs."""
         args, kwargs = map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform)
         made = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
-        made.meta = dict(node.meta)
+        made.meta = copy.copy(node.meta)
         return made
 
     def graph_copy(self, g, val_map: dict, return_output_node=False):
-        """Copies of all nodes of ``g`` (``val_map``: from its nodes to ours); what its output names."""
+        """Add copies of all nodes of ``g`` (``val_map``: from its nodes to ours). Return what its output names."""
         for node in g.nodes:
             if node in val_map:
                 continue
@@ -338,12 +190,12 @@ class Graph:
 
     def __deepcopy__(self, memo=None):
         made = Graph(tracer_cls=self._tracer_cls)
-        memo = memo if memo is not None else {}
-        values: dict = {}
-        result = made.graph_copy(self, values, return_output_node=True)
-        if isinstance(result, tuple) and result[1] is not None:
-            output = made.output(result[0])
-            output.meta = dict(result[1].meta)
+        copied = made.graph_copy(self, memo if memo is not None else {}, return_output_node=True)
+        made._codegen = copy.deepcopy(self._codegen)
+        made._co_fields = dict(self._co_fields)
+        if copied is not None:
+            result, node = copied
+            made.output(result, type_expr=node.type).meta = copy.copy(node.meta)
         return made
 
     # ---- changing the graph
@@ -357,85 +209,175 @@ class Graph:
         if to_erase.graph is not self:
             raise RuntimeError(f"Attempting to remove {to_erase} from wrong graph!")
         if to_erase._erased:
+            warnings.warn(f"erase_node({to_erase}) on an already erased node", stacklevel=2)
             return
-        to_erase._unlink()
+        for hook in getattr(self.owning_module, "_erase_node_hooks", None) or ():
+            hook(to_erase)
+        to_erase._remove_from_list()
         to_erase._erased = True
-        to_erase._set((), {})
+        self._len -= 1
+        to_erase._update_args_kwargs(*map_arg((to_erase.args, to_erase.kwargs), lambda n: None))
 
-    def _inserting(self, insert):
-        return _InsertPoint(self, insert)
+    def _clear_nodes(self) -> None:
+        for node in reversed(self.nodes):
+            node.meta.clear()
+            self.erase_node(node)
 
-    def inserting_before(self, n=None):
+    def inserting_before(self, n=None) -> _InsertPoint:
         """Context: new nodes go before ``n`` (the graph's beginning without one)."""
-        return self.inserting_after(self._root) if n is None else self._inserting(n.prepend)
+        if n is None:
+            return self.inserting_after(self._root)
+        if n.graph is not self:
+            raise AssertionError("Node to insert before is not in graph.")
+        return _InsertPoint(self, n.prepend)
 
-    def inserting_after(self, n=None):
-        """Context: new nodes go behind ``n`` (the graph's end without one), in the order of their making."""
+    def inserting_after(self, n=None) -> _InsertPoint:
+        """Context: new nodes go directly behind ``n`` (the graph's end without one), the last one first."""
         if n is None:
             return self.inserting_before(self._root)
-        state = {"at": n}
-
-        def insert(x):
-            state["at"].append(x)
-            state["at"] = x
-
-        return self._inserting(insert)
+        if n.graph is not self:
+            raise AssertionError("Node to insert after is not in graph.")
+        return _InsertPoint(self, n.append)
 
     def eliminate_dead_code(self, is_impure_node=None) -> bool:
-        """Remove the nodes whose results are not used and that have no other effect. Return whether there were any."""
+        """Remove the nodes whose results are not used and that have no other effect. Return whether there were any.
+
+        Graphs that this one reads as attributes are treated alike.
+        """
+        self.lint()
         impure, changed = is_impure_node or Node.is_impure, False
-        for node in reversed(list(self.nodes)):
+        for node in reversed(self.nodes):
             if not impure(node) and not node.users:
                 self.erase_node(node)
                 changed = True
+        read = {node.target for node in self.find_nodes(op="get_attr")}
+        for name, module in self.owning_module.named_children() if self.owning_module is not None else ():
+            if name in read and isinstance(getattr(module, "graph", None), Graph):
+                changed |= module.graph.eliminate_dead_code()
+                module.recompile()
         return changed
 
-    # ---- reading
-    def python_code(self, root_module: str = "self", **options) -> PythonCode:
-        """Source and globals of the function that this graph is."""
-        return self._codegen.code(self, root_module)
+    # ---- code
+    def process_inputs(self, *args):
+        """Return what the placeholders receive when the module is called with these arguments."""
+        return self._codegen.process_inputs(*args)
 
-    def set_codegen(self, codegen) -> None:
-        """Another writer of code."""
+    def process_outputs(self, out):
+        """Return what the module returns for these results."""
+        return self._codegen.process_outputs(out)
+
+    def python_code(self, root_module: str, **options) -> PythonCode:
+        """Return source and globals of the function that this graph is.
+
+        Args:
+            root_module: the variable that holds the owning module, usually "self".
+            options: verbose, include_stride, include_device, colored, expanded_def, additional_meta: what else the source
+                shows.
+        """
+        namespace = Namespace()
+        nodes = list(self.nodes)
+        before = [node._repr_fn for node in nodes]
+        for node in nodes:
+            node._repr_fn = lambda n: namespace.create_name(n.name, n)
+        try:
+            return self._python_code(root_module, namespace, **options)
+        finally:
+            for node, repr_fn in zip(nodes, before, strict=True):
+                node._repr_fn = repr_fn
+
+    def _python_code(self, root_module: str, namespace, **options) -> PythonCode:
+        return self._codegen._gen_python_code(self.nodes, root_module, namespace, **options)
+
+    def set_codegen(self, codegen: CodeGen) -> None:
+        """Let another CodeGen write the code."""
         self._codegen = codegen
 
-    def output_node(self):
-        """The output."""
-        return next(n for n in reversed(self.nodes) if n.op == "output")
+    def on_generate_code(self, make_transformer):
+        """Change the lines of the code, each time they are written.
 
+        Args:
+            make_transformer: a function that gets the present transformer, or None, and returns the new one. That takes the
+                list of lines, and returns another.
+
+        Returns:
+            a context manager, behind which the transformer before holds again.
+        """
+        before = self._codegen._body_transformer
+        self._codegen._body_transformer = make_transformer(before)
+
+        @contextlib.contextmanager
+        def restored():
+            try:
+                yield
+            finally:
+                self._codegen._body_transformer = before
+
+        return restored()
+
+    # ---- reading
     def lint(self) -> None:
         """RuntimeError for a graph whose nodes are out of order, or name what the module does not have."""
         names, known = set(), set()
         for node in self.nodes:
             if node.graph is not self:
                 raise RuntimeError(f"Node '{node}' does not belong to this Graph!")
+            for x in node._input_nodes:
+                self._check_input(x, node, known)
+            known.add(node)
             if node.name in names:
                 raise RuntimeError(f"Node redefined name {node.name}!")
-            for x in node.all_input_nodes:
-                if x not in known:
-                    raise RuntimeError(
-                        f"Argument '{x}' of Node '{node}' was used before it has been defined! Please check that Nodes in "
-                        "the graph are topologically ordered"
-                    )
             names.add(node.name)
-            known.add(node)
-            if self.owning_module is not None and node.op in ("get_attr", "call_module"):
-                holder = self.owning_module
-                for part in node.target.split("."):
-                    if not hasattr(holder, part):
-                        raise RuntimeError(
-                            f"Node {node} target {node.target} references nonexistent attribute {part}"
-                        )
-                    holder = getattr(holder, part)
+        for node in self.nodes if self.owning_module is not None else ():
+            if node.op in ("get_attr", "call_module"):
+                _check_target(self.owning_module, node)
+
+    def _check_input(self, x, node, known: set) -> None:
+        if x.graph is not self:
+            raise RuntimeError(
+                f"Argument '{x}' of Node '{node}' does not belong to this Graph, but was used as an argument! If you are "
+                f"copying nodes from another graph, make sure to use ``arg_transform`` on node_copy() to remap values\n{self}"
+            )
+        if x not in known:
+            raise RuntimeError(
+                f"Argument '{x}' of Node '{node}' was used before it has been defined! Please check that Nodes in the graph "
+                f"are topologically ordered\n{self}"
+            )
 
     def print_tabular(self) -> None:
-        """Prints a table of the nodes."""
+        """Print a table of the nodes."""
         rows = [("opcode", "name", "target", "args", "kwargs")]
         rows += [(n.op, n.name, str(n.target), str(n.args), str(n.kwargs)) for n in self.nodes]
         widths = [max(len(r[i]) for r in rows) for i in range(5)]
+        rows.insert(1, tuple("-" * w for w in widths))
         for r in rows:
             print("  ".join(cell.ljust(w) for cell, w in zip(r, widths, strict=True)).rstrip())
 
     def __str__(self) -> str:
-        lines = [text for text in (n.format_node() for n in self.nodes) if text]
-        return "graph():" + "".join("\n    " + text for text in lines)
+        returned = [""]
+        lines = [text for text in (n.format_node([], returned) for n in self.nodes) if text]
+        return f"graph(){returned[0]}:" + "".join("\n    " + text for text in lines)
+
+
+def _has_value(module, path: str) -> bool:
+    """Return whether a dotted path of a module leads to a module, a parameter or a buffer."""
+    holder, _, name = path.rpartition(".")
+    try:
+        holder = module.get_submodule(holder)
+    except AttributeError:
+        warnings.warn(f"Failed to fetch module {holder}!", stacklevel=3)
+        return False
+    value = getattr(holder, name, None)
+    return isinstance(value, (nn.Module, nn.Parameter)) or name in holder._buffers
+
+
+def _check_target(holder, node) -> None:
+    """RuntimeError if a module does not have what a node reads or calls."""
+    seen: list[str] = []
+    for part in node.target.split("."):
+        holder = getattr(holder, part, None)
+        where = f"Node {node} target {node.target}"
+        if holder is None:
+            raise RuntimeError(f"{where} references nonexistent attribute {part} of {'.'.join(seen)}")
+        if node.op == "call_module" and not isinstance(holder, nn.Module):
+            raise RuntimeError(f"{where} {part} of {'.'.join(seen)} does not reference an nn.Module")
+        seen.append(part)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from .._errors import unsupported
+from .. import nn
 from ._symbolic_trace import symbolic_trace
 from .graph import Graph
-from .graph_module import GraphModule, _assign, _read
-from .node import Node, map_arg
+from .graph_module import GraphModule, _found
+from .node import Node
+from .passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
 
-__all__ = ["Match", "replace_pattern"]
+__all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with_filters"]
 
 
 class Match(NamedTuple):
@@ -20,94 +23,122 @@ class Match(NamedTuple):
     nodes_map: dict
 
 
+@dataclass
+class ReplacedPatterns:
+    """A match, and the nodes that took its place."""
+
+    anchor: Node
+    nodes_map: dict
+    replacements: list[Node]
+
+
 def _graph_of(x) -> Graph:
     if isinstance(x, Graph):
         return x
     return x.graph if isinstance(x, GraphModule) else symbolic_trace(x).graph
 
 
-def _matches(pattern, ours, found: dict) -> bool:
-    """Return whether an argument of the pattern matches one of the graph. Matched nodes are added to ``found``."""
-    if isinstance(pattern, Node):
-        if not isinstance(ours, Node):
-            return False if pattern.op != "placeholder" else _note(pattern, ours, found)
-        if pattern in found:
-            return found[pattern] is ours
-        if pattern.op == "placeholder":
-            return _note(pattern, ours, found)
-        if (pattern.op, pattern.target) != (ours.op, ours.target):
-            return False
-        found[pattern] = ours
-        return _matches(pattern.args, ours.args, found) and _matches(pattern.kwargs, ours.kwargs, found)
-    if isinstance(pattern, (tuple, list)):
-        if not isinstance(ours, (tuple, list)) or len(pattern) != len(ours):
-            return False
-        return all(_matches(p, o, found) for p, o in zip(pattern, ours, strict=True))
-    if isinstance(pattern, dict):
-        if not isinstance(ours, dict) or pattern.keys() != ours.keys():
-            return False
-        return all(_matches(v, ours[k], found) for k, v in pattern.items())
-    return type(pattern) is type(ours) and pattern == ours
+def replace_pattern(gm: GraphModule, pattern, replacement) -> list[Match]:
+    """Replace every part of the graph that does what ``pattern`` does by ``replacement``.
+
+    Both are functions or modules with the same inputs and the same number of results. Of overlapping places the first one is
+    replaced.
+    """
+    made = replace_pattern_with_filters(gm, pattern, replacement)
+    return [Match(m.anchor, m.nodes_map) for m in made]
 
 
-def _note(pattern, ours, found) -> bool:
-    if pattern in found:
-        return found[pattern] is ours
-    found[pattern] = ours
-    return True
+def replace_pattern_with_filters(gm: GraphModule, pattern, replacement=None, match_filters=None, ignore_literals=False,
+                                 replacement_callback=None, node_name_match="") -> list[ReplacedPatterns]:  # fmt: skip
+    """Replace parts of a graph as `replace_pattern` does, with a choice of the matches and of the replacement.
 
-
-def _outputs(graph) -> list:
-    made: list = []
-    map_arg(graph.output_node().args[0], made.append)
+    Args:
+        match_filters: functions of a match, the graph and the pattern's graph. A match is replaced if all of them are true.
+        ignore_literals: whether constants may be other ones than in the pattern.
+        replacement_callback: a function of the same arguments that returns the graph to put for a match.
+        node_name_match: a text in the names of the last nodes of the places.
+    """
+    graph, wanted = gm.graph, _graph_of(pattern)
+    matcher = SubgraphMatcher(wanted, ignore_literals=ignore_literals)
+    matches = [
+        match
+        for match in matcher.match(graph, node_name_match)
+        if all(accepts(match, graph, wanted) for accepts in match_filters or ())
+    ]
+    if replacement is None and replacement_callback is None:
+        raise AssertionError("Must provide either a replacement GraphModule or a replacement callback")
+    put = None if replacement is None else _graph_of(replacement)
+    renamed: dict[Node, Node] = {}  # a result of a replaced match -> the node that computes it now
+    made = []
+    for match in matches:
+        if replacement_callback is not None:
+            put = replacement_callback(match, graph, wanted)
+        made.append(_replace(graph, wanted, put, match, renamed))
+    gm.recompile()
+    if isinstance(replacement, nn.Module):
+        _take_attributes(gm, replacement)
     return made
 
 
-def _contained(found: dict, last) -> bool:
-    """Return whether no node outside the match uses a matched node other than the last one."""
-    inside = {ours for p, ours in found.items() if p.op != "placeholder"}
-    return all(user in inside for node in inside if node is not last for user in node.users)
+def _replace(
+    graph: Graph, wanted: Graph, put: Graph, match: InternalMatch, renamed: dict
+) -> ReplacedPatterns:
+    inputs = [n for n in put.nodes if n.op == "placeholder"]
+    if len(match.placeholder_nodes) != len(inputs):
+        raise AssertionError(f"Placeholder count mismatch: {len(match.placeholder_nodes)} vs {len(inputs)}")
+    match.nodes_map.update({p: renamed[n] for p, n in match.nodes_map.items() if _is_key(n, renamed)})
+    match.placeholder_nodes = [renamed[n] if _is_key(n, renamed) else n for n in match.placeholder_nodes]
+    values = dict(zip(inputs, match.placeholder_nodes, strict=True))
+    with graph.inserting_before(_first_user(graph, match.returning_nodes)):
+        results = graph.graph_copy(put, values)
+    results = (results,) if isinstance(results, Node) else results
+    if len(match.returning_nodes) != len(results):
+        raise AssertionError(
+            f"Returning nodes count mismatch: {len(match.returning_nodes)} vs {len(results)}"
+        )
+    added = [node for node in values.values() if not any(node is given for given in match.placeholder_nodes)]
+    for old, new in zip(match.returning_nodes, results, strict=True):
+        old.replace_all_uses_with(new)
+        renamed[old] = new
+    for node in reversed(wanted.nodes):
+        if node.op not in ("placeholder", "output"):
+            graph.erase_node(match.nodes_map[node])
+    return ReplacedPatterns(match.anchors[0], match.nodes_map, added)
 
 
-def replace_pattern(gm: GraphModule, pattern, replacement) -> list[Match]:
-    """Replaces every part of the graph that does what ``pattern`` does by ``replacement``.
+def _is_key(node, renamed: dict) -> bool:
+    return isinstance(node, Node) and node in renamed
 
-    Both are functions or modules with the same inputs and one result. Overlapping places are replaced once.
-    """
-    wanted, put = _graph_of(pattern), _graph_of(replacement)
-    ends = _outputs(wanted)
-    if len(ends) != 1:
-        raise unsupported("torch.fx.replace_pattern", "patterns of several results are not supported")
-    inputs = [n for n in wanted.nodes if n.op == "placeholder"]
-    new_inputs = [n for n in put.nodes if n.op == "placeholder"]
-    matches, taken = [], set()
-    for node in list(gm.graph.nodes):
-        found: dict = {}
-        if node.op in ("placeholder", "output") or not _matches(ends[0], node, found):
-            continue
-        inside = {ours for p, ours in found.items() if p.op != "placeholder"}
-        if inside & taken or not _contained(found, node):
-            continue
-        taken |= inside
-        matches.append(Match(node, found))
-    renamed: dict = {}
-    for match in matches:
-        values = {}
-        for old, new in zip(inputs, new_inputs, strict=True):
-            given = match.nodes_map.get(old)
-            values[new] = renamed.get(given, given) if isinstance(given, Node) else given
-        with gm.graph.inserting_before(match.anchor):
-            result = gm.graph.graph_copy(put, values)
-        match.anchor.replace_all_uses_with(result)
-        renamed[match.anchor] = result
-    for match in matches:
-        for node in [n for p, n in reversed(list(match.nodes_map.items())) if p.op != "placeholder"]:
-            if not node._erased and not node.users:
-                gm.graph.erase_node(node)
-    gm.graph.eliminate_dead_code()
+
+def _first_user(graph: Graph, nodes: list[Node]) -> Node:
+    """Return the first node that uses one of these; the node behind the last of them, if none does."""
+    users = {user for node in nodes for user in node.users}
+    if users:
+        return next(node for node in graph.nodes if node in users)
+    last = next(node for node in reversed(graph.nodes) if node in nodes)
+    if last.next.op == "root":
+        raise AssertionError("The insert point can't be None")
+    return last.next
+
+
+def _take_attributes(gm: GraphModule, replacement) -> None:
+    """Give a module what its new nodes read or call, from the module that was put into it."""
+    gm.delete_all_unused_submodules()
     if isinstance(replacement, GraphModule):
-        for node in put.nodes:
-            if node.op in ("get_attr", "call_module"):
-                _assign(node.target, _read(replacement, node.target), gm)
-    gm.recompile()
-    return matches
+        replacement.graph.lint()
+    for node in gm.graph.nodes:
+        if node.op not in ("call_module", "get_attr") or _found(gm, node.target) is not None:
+            continue
+        given = _found(replacement, node.target)
+        if given is None:
+            raise RuntimeError(
+                'Attempted to create a "',
+                node.op,
+                f'" node during subgraph rewriting with target {node.target}, but the referenced attribute does not exist in '
+                "the replacement GraphModule",
+            )
+        if isinstance(given, nn.Module):
+            gm.add_submodule(node.target, copy.deepcopy(given))
+        else:
+            setattr(gm, node.target, copy.deepcopy(given))
+    gm.graph.lint()

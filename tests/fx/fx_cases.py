@@ -3,8 +3,9 @@
 from tests.golden.answers import expressions
 
 SETUP = """
-import collections, copy, operator, pickle
+import collections, copy, inspect, math, operator, pickle, types
 import torch.fx as fx
+from torch.fx import operator_schemas, traceback
 tree = torch.utils._pytree.tree_structure
 Pair = collections.namedtuple("Pair", "one two")
 F = torch.nn.functional
@@ -38,6 +39,19 @@ class ToMinus(fx.Transformer):
 class Through(fx.Tracer):
     def is_leaf_module(self, module, name):
         return isinstance(module, torch.nn.Linear)
+def typed(x: torch.Tensor, y: int = 2) -> torch.Tensor:
+    return x * y
+class Listed(fx.CodeGen):
+    def gen_fn_def(self, free_vars, maybe_return_annotation):
+        return f"def forward(self, args_list{maybe_return_annotation}):\\n    {', '.join(free_vars)}, = args_list"
+    def process_inputs(self, *inputs):
+        return inputs[0]
+class Twice(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Sequential(torch.nn.ReLU())
+    def forward(self, x):
+        return self.inner(self.inner(x))
 def nodes(graph):
     return [(n.op, n.name, str(n.args), str(n.kwargs), len(n.users), str(n.all_input_nodes)) for n in graph.nodes]
 def summed(x, w):
@@ -197,5 +211,81 @@ CASES = expressions(
         "!type('T', (fx.Tracer,), {'check_mutable_operations': True})().trace(lambda x: torch.relu_(x))",
         "!type('T', (fx.Tracer,), {'check_mutable_operations': True})().trace(lambda x: torch.add(x, x, out=x))",
         "fx.Tracer.check_mutable_operations, [n.op for n in trace(lambda x: torch.relu_(x)).graph.nodes]",
+        # immutable arguments, order of nodes, hooks
+        "trace(lambda x: torch.cat([x, x])).graph.find_nodes(op='call_function', target=torch.cat)[0].args[0].append(1)",
+        "n = list(small().nodes); [n[0] < n[1], n[1] < n[0], n[1] <= n[1], sorted(n[::-1]) == n]",
+        "fx.map_arg([1, {'a': [2]}], lambda n: n).__class__.__name__",
+        "fx.immutable_collections.immutable_dict(a=1).update(b=2)",
+        "i = fx.immutable_collections; [hash(i.immutable_list([1, 2])) == hash((1, 2)), "
+        "torch.utils._pytree.tree_map(lambda v: v + 1, i.immutable_list([1, i.immutable_dict(a=2)]))]",
+        "gm = trace(lambda x: x + 1); seen = []; gm._register_create_node_hook(lambda n: seen.append(n.name)); "
+        "gm._register_erase_node_hook(lambda n: seen.append('-' + n.name)); p = list(gm.graph.nodes)[0]; "
+        "f = gm.graph.inserting_after(p); gm.graph.erase_node(gm.graph.call_function(torch.sin, (p,))); seen",
+        "g = small(); n = list(g.nodes)[1]; _ = g.inserting_after(n); [g.call_function(f, (n,)) for f in (torch.sin, torch.cos)]; "
+        "[x.name for x in g.nodes]",
+        # generated code
+        "trace(typed).code",
+        "trace(lambda x: x + 1).graph.python_code('self')._lineno_map",
+        "trace(lambda x, k: x + k['a'], concrete_args={'k': {'a': fx.PH}}).code",
+        "trace(lambda x, k: {'s': x + k['a']}, concrete_args={'x': fx.PH, 'k': {'a': fx.PH}})(x, {'a': 2})['s']",
+        "fx.Interpreter(trace(lambda k: k['a'] + 1, concrete_args={'k': {'a': fx.PH}})).run({'a': x})",
+        "trace(lambda x, y: x, concrete_args={'y': None})(x, 3)",
+        "gm = trace(lambda x: x + 1); _ = gm.graph.on_generate_code(lambda _: lambda body: ['y = 5\\n', *body]); "
+        "gm.recompile(); gm.code",
+        "gm = trace(lambda x: x + 1); gm.graph.set_codegen(Listed()); gm.recompile(); "
+        "[gm.code, gm([x]), fx.Interpreter(gm).run([x])]",
+        "trace(lambda x: Pair(x, 1.5)).code",
+        "trace(lambda x: fx.node._format_arg(([x.node], {'a': (1,)}, 'b'))).graph.output_node().args[0]",
+        "fx.node._format_arg(list(range(9)), 3)",
+        "gm = trace(lambda a, *b, c=5, **d: a + b[0] + c + d['e']); [gm.code, gm(x, 1, c=2, e=3)]",
+        # names
+        "fx.graph._snake_case('aPascalCase_of')",
+        "n = fx.graph._Namespace(); [n.create_name(c, None) for c in ('a', 'a', 'a_1', 'len', 'x_2', 'x', '3 b', '', 'inf')]",
+        "torch.typename(3), torch.typename(torch.ones(1)), torch.typename(len)",
+        # what tracing refuses, and what it records
+        "trace(lambda x: x[{'a': x}[x]])",
+        "trace(lambda x: torch._assert(x.sum() > 0, 'no') or x).code",
+        "trace(torch.add)",
+        "[n.op for n in trace(F.relu6).graph.nodes]",
+        "trace(F.max_pool2d)",
+        "trace(lambda x: torch.ops.aten.add.Tensor(x, x)).graph.find_nodes(op='call_function', target=torch.ops.aten.add.Tensor)",
+        "trace(lambda x: math.sqrt(x.size(0))).code",
+        "fx.Interpreter(trace(lambda x: x + torch.ones(7))).run(x)",
+        "fx.Interpreter(trace(lambda x: x)).boxed_run([x, x])",
+        "[(n.name, list(n.meta.get('nn_module_stack', {}))) for n in trace(Twice()).graph.nodes]",
+        "g = fx.Graph(); p = g.placeholder('x'); other = small(); g.call_function(torch.sin, (list(other.nodes)[1],)); g.lint()",
+        # operator_schemas
+        "s = operator_schemas.get_signature_for_torch_op(torch.sigmoid); [list(s[0].parameters), len(s)]",
+        "operator_schemas.get_signature_for_torch_op(F.relu)",
+        "operator_schemas.check_for_mutable_operation(torch.sigmoid, (x,), {})",
+        "!operator_schemas.check_for_mutable_operation(torch.sigmoid, (x,), {'out': x})",
+        "operator_schemas.normalize_function(F.relu, (x,), {}, normalize_to_only_use_kwargs=True).kwargs['inplace']",
+        "operator_schemas.normalize_module(m, 'l', (3,), normalize_to_only_use_kwargs=True)",
+        "operator_schemas.normalize_module(m, 'none', (3,))",
+        "[str(operator_schemas.create_type_hint(v)) for v in ([int, bool], (int, str), [], int)]",
+        "[operator_schemas.type_matches(*v) for v in ((int, bool), (list[int], int), (list[int], list[int]), (int, torch.dtype), "
+        "(str, int))]",
+        "list(inspect.signature(F.cross_entropy).parameters)",
+        "!inspect.signature(torch.add)",
+        "[isinstance(f, types.BuiltinFunctionType) for f in (torch.add, F.conv2d, torch.linalg.inv)]",
+        # traceback
+        "t = fx.traceback; c = t.annotate({'a': 1}); c.__enter__(); s = dict(t.get_current_meta()); c.__exit__(None, None, None); "
+        "[s, dict(t.get_current_meta())]",
+        "t = fx.traceback; n = list(small().nodes)[1]; s = t.NodeSource(n, 'p', t.NodeSourceAction.CREATE); "
+        "[s.name, s.pass_name, s.to_dict()['action'], t.NodeSource._from_dict(s.to_dict()) == s]",
+        "gm = trace(lambda x: x + 1); n = list(gm.graph.nodes)[1]; n.meta['custom'] = {'k': 2}; "
+        "[list(v.meta.get('custom', {})) for v in ToMinus(gm).transform().graph.nodes]",
+        # passes
+        "from torch.fx.passes.shape_prop import ShapeProp; gm = trace(lambda x: (x + 1, x.sum())); ShapeProp(gm).propagate(x); "
+        "[tuple(n.meta['tensor_meta'].shape) for n in gm.graph.nodes if n.op == 'call_function']",
+        "from torch.fx.passes.dialect.common.cse_pass import CSEPass; r = CSEPass()(trace(lambda x: (x + 1) * (x + 1))); "
+        "[r.modified, r.graph_module.code]",
+        "from torch.fx.passes.utils.fuser_utils import fuse_by_partitions; gm = trace(lambda x: torch.sin(x + 1) * 2); "
+        "n = list(gm.graph.nodes); fuse_by_partitions(gm, [dict.fromkeys(n[1:3])]).code",
+        "from torch.fx.passes.infra.pass_manager import PassManager, this_before_that_pass_constraint as order; "
+        "a, b = (lambda g: g), (lambda g: g); p = PassManager([a, b], [order(b, a)]); p.solve_constraints(); p.passes == [b, a]",
+        "replaced(lambda x: torch.sin(x) + torch.cos(x), lambda a: (torch.sin(a), torch.cos(a)), lambda a: (a.exp(), a.log()))",
+        "from torch.fx.tensor_type import Dyn, TensorType, is_consistent as c, is_more_precise as p; "
+        "[c(TensorType((1, Dyn)), TensorType((1, 2))), p(TensorType((1, Dyn)), TensorType((1, 2))), p(TensorType((1, 2)), Dyn)]",
     ],
 )

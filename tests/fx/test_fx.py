@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
+import pickle
+
 import pytest
 
 import msadapter as torch
+from msadapter.ops._declare import declaration_of
+from tests.golden import store
 from tests.golden.suites import cases
 from tests.golden.verdict import check
 
@@ -92,3 +98,86 @@ def test_a_module_that_keeps_a_traced_tensor_is_refused_and_left_as_it_was():
         torch.jit.trace(module, torch.ones(2))
     assert type(module.total) is torch.Tensor
     assert module.total.tolist() == [0.0, 0.0]
+
+
+def test_assertions_are_recorded_on_demand():
+    from msadapter import fx
+
+    class Asserting(fx.Tracer):
+        trace_asserts = True
+
+    space: dict = {}
+    exec(
+        "def program(x):\n    assert x.sum() > 0\n    return x", space
+    )  # pytest changes the assertions of this file
+    graph = Asserting().trace(space["program"])
+    module = fx.GraphModule({}, graph)
+    assert [n.op for n in graph.nodes] == [
+        "placeholder",
+        "call_method",
+        "call_function",
+        "call_function",
+        "output",
+    ]
+    with pytest.raises(AssertionError, match="Assertion failed"):
+        module(torch.zeros(2))
+
+
+def test_functions_that_pytorch_writes_in_python_have_its_signatures():
+    """The names of PyTorch's own signatures, in their order."""
+    seen = 0
+    for key, wanted in store.load("surface").cases.items():
+        name = key.removeprefix("signature torch.nn.functional.")
+        function = vars(torch.nn.functional).get(name) if name != key else None
+        declaration = declaration_of(function)[0]
+        if declaration is None or not declaration.schema.name.startswith("nn.functional."):
+            continue  # torch.sigmoid and a few others are torch.nn.functional's functions too here
+        names = [p.lstrip("~/").partition("=")[0] for p in wanted]
+        assert list(inspect.signature(function).parameters) == names, name
+        seen += 1
+    assert seen > 80
+
+
+def test_builtins_of_pytorch_pass_for_builtins():
+    assert inspect.isbuiltin(torch.add)
+    assert inspect.isbuiltin(torch.nn.functional.conv2d)
+    assert not inspect.isbuiltin(torch.nn.functional.relu)
+    assert copy.deepcopy(torch.add) is torch.add
+    assert pickle.loads(pickle.dumps(torch.nn.functional.relu)) is torch.nn.functional.relu
+
+
+def test_operators_with_different_results_are_called_as_often_as_before():
+    from msadapter import fx
+    from msadapter.fx.passes.dialect.common.cse_pass import CSEPass, get_CSE_banned_ops
+
+    aten = torch.ops.aten
+    assert {aten.rand_like, aten.bernoulli} <= get_CSE_banned_ops()
+    module = fx.symbolic_trace(lambda x: aten.rand_like.default(x) + aten.rand_like.default(x))
+    assert not CSEPass(get_CSE_banned_ops())(module).modified
+    assert CSEPass()(module).modified
+
+
+def test_a_replacement_brings_its_modules():
+    from msadapter import fx
+
+    class Uses(torch.nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, x):
+            return self.inner(x)
+
+    class Other(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.other = torch.nn.Tanh()
+
+        def forward(self, x):
+            return self.other(x)
+
+    module = fx.symbolic_trace(Uses(torch.nn.ReLU()))
+    fx.replace_pattern(module, fx.symbolic_trace(Uses(torch.nn.ReLU())), fx.symbolic_trace(Other()))
+    assert [name for name, _ in module.named_children()] == ["other"]
+    x = torch.linspace(-1, 1, 5)
+    assert torch.equal(module(x), x.tanh())

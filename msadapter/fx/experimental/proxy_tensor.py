@@ -19,7 +19,8 @@ class _OperatorTracer(ValueTracer):
 
     def __init__(self):
         super().__init__(sizes=False)
-        self._autowrap.append(autograd)
+        self._autowrap_search.append(autograd)
+        self._autowrap_function_ids |= {id(autograd.grad), id(autograd.backward)}
 
     def is_leaf_module(self, m, module_qualified_name: str) -> bool:
         return False

@@ -2,4 +2,5 @@
 import builtins as _builtins
 from torch._stub_types import *
 from torch.fx.passes.infra import pass_base as pass_base
+from torch.fx.passes.infra import pass_manager as pass_manager
 

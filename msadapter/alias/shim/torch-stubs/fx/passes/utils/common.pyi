@@ -1,0 +1,9 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+from torch.nn.modules.module import Module as _base_Module
+
+class HolderModule(_base_Module):
+    def __init__(self, d) -> None: ...
+def compare_graphs(left, right) -> _bool: ...
+def lift_subgraph_as_module(gm, subgraph, comp_name: _str = ..., class_name: _str = ...) -> _Any: ...

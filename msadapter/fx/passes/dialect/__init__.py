@@ -1,0 +1,1 @@
+"""torch.fx.passes.dialect: passes by the kind of operators that graphs consist of."""
