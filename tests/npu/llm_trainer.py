@@ -12,6 +12,7 @@ from pathlib import Path
 
 import patches
 from megatron_ms.convert.shell import SHIM, TORCH_OF_MINDSPEED, older_torch
+from tests.megatron.lm_checkout import python_first
 from tests.npu.llm_rows import COMMON, MODELS, PROGRAMS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,6 +84,7 @@ class Trainer:
         self.environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(map(str, [*shims, ROOT, *paths, megatron, *outside])),
+            "PATH": python_first(),
             "MSADAPTER_DEVICE": "npu",
             "MSADAPTER_TORCH_VERSION": TORCH_OF_MINDSPEED,
             "CUDA_DEVICE_MAX_CONNECTIONS": "1",
