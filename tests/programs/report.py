@@ -33,10 +33,9 @@ the data are tiny, and msadapter starts faster. The second number is that of the
 torch and makes one step of Adam (`tests/programs/drivers/start.py`) is subtracted from both sides. It is left out where less than
 {least} s remain on a side.
 
-torchtitan is its release 0.2.2. Its newest head does not start. It asks for `DataParallelMeshDims` and `torch.fx.traceback`. Itself
-and through its package spmd_types, it also asks for private modules of PyTorch that msadapter does not have:
-`torch.distributed._local_tensor`, `_mesh_layout`, `tensor._ops._view_ops`, `torch.fx.operator_schemas` and
-`torch._functorch.partitioners`.
+torchtitan is its release 0.2.2. Its newest head does not start. It asks for `DataParallelMeshDims`, and, itself and through its
+package spmd_types, for private modules of PyTorch that msadapter does not have: `torch.distributed._local_tensor`, `_mesh_layout`,
+`tensor._ops._view_ops` and `torch._functorch.partitioners`.
 
 {equal} of {count} programs that run with PyTorch here and print numbers have PyTorch's numbers.{silent}
 
