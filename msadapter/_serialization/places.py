@@ -9,6 +9,7 @@ names that PyTorch writes, and tests compare every public name with it.
 # object here is written.
 _WRITTEN_IN = {
     "_C": "torch torch._C",
+    "_aten": "torch._ops",
     "_aten.only": "torch",
     "_higher_order_ops.cond": "torch",
     "_host.accelerator": "torch.cuda torch.accelerator",
@@ -77,6 +78,7 @@ _WRITTEN_IN = {
     "profiler.events": "torch.autograd.profiler_util torch.profiler",
     "sparse._construct": "torch torch.sparse",
     "sparse._operators": "torch torch.sparse",
+    "sparse._products": "torch torch.sparse",
     "tensor._asarray": "torch",
     "tensor._construct": "torch",
     "tensor._printing": "torch._tensor_str",
@@ -108,6 +110,7 @@ _READ_IN = {
     "torch.export.dynamic_shapes": "torch.export",
     "torch.export.exported_program": "torch.export",
     "torch.export.unflatten": "torch.export",
+    "torch.fx.experimental.unification.variable": "torch.fx.tensor_type",
     "torch.jit._fuser": "torch.jit",
     "torch.onnx._internal.torchscript_exporter.utils": "torch.onnx",
     "torch.sparse.semi_structured": "torch.sparse",

@@ -394,13 +394,22 @@ def _cdist(x1, x2, p):
     return raw.Cdist(x1, x2, p)
 
 
+_CDIST_MODES = (
+    "use_mm_for_euclid_dist_if_necessary",
+    "use_mm_for_euclid_dist",
+    "donot_use_mm_for_euclid_dist",
+)
+
+
 @composite(
-    "cdist(Tensor x1, Tensor x2, float p=2.0, str? compute_mode=None) -> Tensor",
+    "cdist(Tensor x1, Tensor x2, float p=2.0, str? compute_mode='use_mm_for_euclid_dist_if_necessary') -> Tensor",
     forms="f",
     autocast="float32",
 )
 def cdist(x1, x2, p, compute_mode):
-    """Return the distances between the rows of x1 and the rows of x2."""
+    """Return the distances between the rows of x1 and the rows of x2. They are computed in one way in every compute_mode."""
+    if compute_mode is not None and compute_mode not in _CDIST_MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     for x, name in ((x1, "X1"), (x2, "X2")):
         if x.ndim < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")

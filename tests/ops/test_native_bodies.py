@@ -43,7 +43,7 @@ _SIZES = [
     {"size": [2], "device": "cuda"},
     {"size": [2], "requires_grad": True},
     {"size": [2], "layout": torch.strided},
-    {"size": [2], "layout": torch.sparse_coo},
+    {"size": [2], "layout": torch.sparse_csr},
 ]
 _LIKE = [{"self": t} for t in (CUBE, TURNED, PART, EMPTY, NUMBER, META, LAST, GAPS, x(1).expand(3, 2))] + [
     {"self": TURNED, **more}
@@ -54,7 +54,7 @@ _LIKE = [{"self": t} for t in (CUBE, TURNED, PART, EMPTY, NUMBER, META, LAST, GA
         {"memory_format": torch.contiguous_format},
         {"memory_format": torch.preserve_format},
         {"memory_format": torch.channels_last},
-        {"layout": torch.sparse_coo},
+        {"layout": torch.jagged},
     )
 ]
 _LIKE += [{"self": LAST, "memory_format": torch.channels_last}]
