@@ -36,14 +36,11 @@ inplace_methods = {
     "imul": "{} *= {}", "imatmul": "{} @= {}", "ior": "{} |= {}", "ipow": "{} **= {}", "irshift": "{} >>= {}",
     "isub": "{} -= {}", "itruediv": "{} /= {}", "ixor": "{} ^= {}", "setitem": "{}[{}] = {}",
 }  # fmt: skip
-# Classes whose older name in typing the code of PyTorch has: typing.List[int] and list[int] are written differently.
-_OLDER = {
-    list: list,
-    dict: dict,
-    set: set,
-    frozenset: frozenset,
-    tuple: tuple,
-}  # noqa: UP006
+# The generic classes of typing that stand for built-in ones: PyTorch writes typing.List[int] and list[int] in different ways.
+_OF_TYPING = {
+    typing.get_origin(kind): kind
+    for kind in map(vars(typing).get, ("List", "Dict", "Set", "FrozenSet", "Tuple"))
+}
 _COLORS = {"red": 31, "blue": 34, "dim": 2, "dim_blue": "2m\033[34", "dim_green": "2m\033[32"}
 
 
@@ -121,7 +118,7 @@ class _Writer:
         if not origin:
             return self.add_global(text, kind)
         if isinstance(kind, typing._GenericAlias):
-            origin = _OLDER.get(origin, origin)
+            origin = _OF_TYPING.get(origin, origin)
         name = self.add_global(type_text(origin), origin)
         args = kind.dims if isinstance(kind, TensorType) else typing.get_args(kind)
         return f"{name}[{','.join(map(self.annotation, args))}]" if args else name

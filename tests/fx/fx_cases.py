@@ -3,7 +3,7 @@
 from tests.golden.answers import expressions
 
 SETUP = """
-import collections, copy, inspect, math, operator, pickle, types
+import collections, copy, inspect, math, operator, pickle, types, typing
 import torch.fx as fx
 from torch.fx import operator_schemas, traceback
 tree = torch.utils._pytree.tree_structure
@@ -41,6 +41,11 @@ class Through(fx.Tracer):
         return isinstance(module, torch.nn.Linear)
 def typed(x: torch.Tensor, y: int = 2) -> torch.Tensor:
     return x * y
+def older(x, y, z):
+    return x
+older.__annotations__ = {  # those of this text would be strings
+    "x": typing.List[str], "y": typing.Dict[str, typing.Tuple[int, torch.Tensor]], "z": list[int], "return": typing.List[str]
+}
 class Listed(fx.CodeGen):
     def gen_fn_def(self, free_vars, maybe_return_annotation):
         return f"def forward(self, args_list{maybe_return_annotation}):\\n    {', '.join(free_vars)}, = args_list"
@@ -224,6 +229,7 @@ CASES = expressions(
         "g = small(); n = list(g.nodes)[1]; _ = g.inserting_after(n); [g.call_function(f, (n,)) for f in (torch.sin, torch.cos)]; "
         "[x.name for x in g.nodes]",
         # generated code
+        "trace(older).code",
         "trace(typed).code",
         "trace(lambda x: x + 1).graph.python_code('self')._lineno_map",
         "trace(lambda x, k: x + k['a'], concrete_args={'k': {'a': fx.PH}}).code",
