@@ -111,7 +111,13 @@ def _whole(name: str, norms: list[float]) -> float:
     return sum(norm**2 for norm in norms) if divided and "layer_norm" not in name else norms[0] ** 2
 
 
-@pytest.mark.parametrize("name", ["memory", "large", "nan", "SIGTERM", "safetensors", "machine", "fewer"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("memory", "large", "nan", "SIGTERM", "safetensors", "machine"),
+        pytest.param("fewer", marks=pytest.mark.extended),  # two minutes
+    ],
+)
 def test_a_part_of_the_table(suite, name) -> None:
     reliability.FAULTS[name].check(suite)
 
