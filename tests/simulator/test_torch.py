@@ -1,5 +1,6 @@
 """PyTorch programs on the simulated NPU, through msadapter and MindSpore's own Ascend plugin."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -168,7 +169,10 @@ def test_operator_samples(home, conformance: Path, tmp_path):
 @pytest.mark.slow
 def test_models_of_transformers(home, tmp_path):
     """Models of five families train, search greedily and with beams with PyTorch's numbers."""
-    pytest.importorskip("transformers")
+    if (
+        importlib.util.find_spec("transformers") is None
+    ):  # an import here, where torch may not be answered yet, would remember that
+        pytest.skip("needs transformers")
     families = ["llama", "qwen3_moe", "deepseek_v3", "gpt2", "t5"]
     run(JOBS / "torch_transformers.py", tmp_path / "answers.json", *families, cwd=tmp_path)
     answers = json.loads((tmp_path / "answers.json").read_text())
