@@ -260,7 +260,7 @@ def _typed(name: str):
 
 
 for _d in _DTYPES.values():
-    _short = _d.storage_name.removesuffix("Storage")
+    _short = _d.scalar_name
     if not _short.startswith(("UInt", "Complex")):  # PyTorch has no names for these
         globals()[_short + "Tensor"] = _typed(_short + "Tensor")
 

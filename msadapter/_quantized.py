@@ -61,9 +61,7 @@ def _integers_of(dtype) -> tuple:
     if dtype not in KINDS:
         if dtype in (OTHERS["quint4x2"], OTHERS["quint2x4"]):
             raise unsupported(f"{dtype}", "several numbers in a byte are not supported")
-        raise RuntimeError(
-            f"ScalarType {dtype.storage_name.removesuffix('Storage')} is not supported in new_qtensor."
-        )
+        raise RuntimeError(f"ScalarType {dtype.scalar_name} is not supported in new_qtensor.")
     return KINDS[dtype]
 
 
@@ -329,9 +327,7 @@ def _rounded(x, scale, zero_point, dtype):
 
 def _check_numbers(x) -> None:
     if x.dtype is not ALL["float32"]:
-        raise RuntimeError(
-            f"Quantize only works on Float Tensor, got {x.dtype.storage_name.removesuffix('Storage')}"
-        )
+        raise RuntimeError(f"Quantize only works on Float Tensor, got {x.dtype.scalar_name}")
 
 
 def _check_point(zero_point: int, dtype) -> None:

@@ -57,7 +57,7 @@ def _functions(function, args, kwargs):
     found: list = []
     _collect(args, found)
     _collect(kwargs.values(), found)
-    types = tuple(dict.fromkeys(type(f) for f in found if _has_own_class(f)))
+    types = tuple(type(f) for f in found if not _is_plain_tensor(type(f)) and not _is_parameter(f))
     modes = _modes()
     if modes:
         mode = modes.pop()
@@ -95,13 +95,13 @@ def _functions(function, args, kwargs):
     return NotImplemented
 
 
+def _is_parameter(value) -> bool:
+    """Return whether a value's class is that of parameters or buffers, which ``types`` leaves out like those of plain tensors."""
+    return type(value).__name__ in ("Parameter", "Buffer")
+
+
 def _is_subclass_result(f) -> bool:
-    return not getattr(f, "_is_param", False) and type(f).__name__ not in ("Parameter", "Buffer")
-
-
-def _has_own_class(value) -> bool:
-    """Return whether ``types`` names a value's class: those of plain tensors and parameters are left out."""
-    return not _is_plain_tensor(type(value)) and type(value).__name__ not in ("Parameter", "Buffer")
+    return not getattr(f, "_is_param", False) and not _is_parameter(f)
 
 
 def _plain(function, cls, args, kwargs):

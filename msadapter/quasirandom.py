@@ -78,7 +78,7 @@ class SobolEngine:
                 f"Trying to create tensor with negative dimension {count}: [{count}, {self.dimension}]"
             )
         if count and dtype not in (torch.float32, torch.float64):
-            name = dtype.storage_name.removesuffix("Storage")
+            name = dtype.scalar_name
             raise NotImplementedError(f"\"_sobol_engine_draw\" not implemented for '{name}'")
         result = torch.from_numpy(self._advance(count)).to(dtype) / 2**_BITS
         if fresh:

@@ -48,9 +48,8 @@ class OpOverload:
 
     def __call__(self, *args, **kwargs):
         if any(not isinstance(a, Tensor) and hasattr(type(a), "__torch_function__") for a in args):
-            return handle_torch_function(
-                self, args, *args, **kwargs
-            )  # a proxy of torch.fx records the overload
+            # a proxy of torch.fx records the overload
+            return handle_torch_function(self, args, *args, **kwargs)
         return self._overloadpacket(*args, **kwargs)
 
     def __repr__(self) -> str:

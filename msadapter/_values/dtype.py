@@ -29,6 +29,11 @@ class dtype:
         self.storage_name = storage
 
     @property
+    def scalar_name(self) -> str:
+        """PyTorch's name of this type in errors, such as Float."""
+        return self.storage_name.removesuffix("Storage")
+
+    @property
     def is_signed(self) -> bool:
         """Whether the type has negative numbers. RuntimeError for quantized types, as in PyTorch."""
         if self.name.startswith("q"):
@@ -58,7 +63,7 @@ class dtype:
         if self.is_complex:
             return self
         if not self.is_floating_point or self.itemsize == 1:
-            raise RuntimeError(f"Unknown Complex ScalarType for {self.storage_name.removesuffix('Storage')}")
+            raise RuntimeError(f"Unknown Complex ScalarType for {self.scalar_name}")
         return _by_name({"float64": "complex128", "float16": "complex32"}.get(self.name, "complex64"))
 
 

@@ -17,9 +17,7 @@ def need(condition: bool, text: str) -> None:
 def need_dtype(name: str, given, dtypes: tuple) -> None:
     """Raise NotImplementedError with PyTorch's text for a dtype that an operator does not compute."""
     if given not in dtypes:
-        raise NotImplementedError(
-            f"\"{name}\" not implemented for '{given.storage_name.removesuffix('Storage')}'"
-        )
+        raise NotImplementedError(f"\"{name}\" not implemented for '{given.scalar_name}'")
 
 
 def need_regions(input, rois, name: str) -> None:

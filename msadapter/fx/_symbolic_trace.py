@@ -137,13 +137,11 @@ class Tracer(TracerBase):
         """Return the name of a submodule of the root."""
         if self.submodule_paths:
             path = self.submodule_paths.get(mod)
-            if path is None:
-                raise NameError("module is not installed as a submodule")
-            return path
-        for name, m in self.root.named_modules():
-            if m is mod:
-                return name
-        raise NameError("module is not installed as a submodule")
+        else:
+            path = next((name for name, m in self.root.named_modules() if m is mod), None)
+        if path is None:
+            raise NameError("module is not installed as a submodule")
+        return path
 
     def call_module(self, m, forward, args, kwargs):
         """Handle a call of a submodule: record a node for a leaf, otherwise run the submodule's code."""

@@ -271,7 +271,7 @@ def from_mask(input, mask, mask_check=True):
 
 def _check_mask(input, mask) -> None:
     if not isinstance(mask, Tensor) or mask.dtype is not ALL["bool"]:
-        kind = mask.dtype.storage_name.removesuffix("Storage")
+        kind = mask.dtype.scalar_name
         raise RuntimeError(f"Expected mask to be of ScalarType Bool, but got {kind} instead.")
     if mask.ndim != 2:
         raise RuntimeError("Padding mask should be 2D")

@@ -33,7 +33,7 @@ def needs_graph(*tensors) -> bool:
 
 def type_text(tensor) -> str:
     """Return the name of the dtype as it appears in PyTorch's messages."""
-    return tensor.dtype.storage_name.removesuffix("Storage")
+    return tensor.dtype.scalar_name
 
 
 def check_floating(tensor, name: str, low_precision: bool = False) -> None:

@@ -284,9 +284,7 @@ def _assignable(x, value):
     if not isinstance(value, (bool, int, float, complex)):
         kind = type(value)
         kind = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-        raise TypeError(
-            f"can't assign a {kind} to a torch.{x.dtype.storage_name.removesuffix('Storage')}Tensor"
-        )
+        raise TypeError(f"can't assign a {kind} to a torch.{x.dtype.scalar_name}Tensor")
     if isinstance(value, complex) and not x.dtype.is_complex:
         fits = not value.imag
         value = value if not fits else value.real

@@ -75,7 +75,7 @@ def isreal(self):
 def isclose(self, other, rtol, atol, equal_nan):
     """Return `|self - other| <= atol + rtol * |other|`, elementwise. An infinity is close only to itself."""
     if self.dtype != other.dtype:
-        have, want = (x.dtype.storage_name.removesuffix("Storage") for x in (self, other))
+        have, want = (x.dtype.scalar_name for x in (self, other))
         raise RuntimeError(f"{have} did not match {want}")
     if self.dtype is STORED["complex32"]:
         self, other = (raw.Cast(x, STORED_WIDE[x.dtype]) for x in (self, other))

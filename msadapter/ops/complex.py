@@ -87,7 +87,7 @@ def view_as_complex(self):
     if not self.is_floating_point() or self.dtype is ALL["bfloat16"]:
         raise RuntimeError(
             f"view_as_complex is only supported for half, float and double tensors, but got a tensor "
-            f"of scalar type: {self.dtype.storage_name.removesuffix('Storage')}"
+            f"of scalar type: {self.dtype.scalar_name}"
         )
     shape, stride, offset = list(self.shape), list(self.stride()), self.storage_offset()
     if not shape:

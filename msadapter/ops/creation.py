@@ -473,7 +473,7 @@ def _space_type(name, dtype, start, end):
         return dtype or _C.default_dtype()
     inferred = _C.default_dtype().to_complex()
     if dtype is not None and not dtype.is_complex:
-        wanted = dtype.storage_name.removesuffix("Storage")
+        wanted = dtype.scalar_name
         raise RuntimeError(
             f"torch.{name}(): inferred dtype {cpp_name(inferred)} can't be safely cast to passed dtype {wanted}"
         )

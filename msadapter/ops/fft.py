@@ -83,7 +83,7 @@ op(
 # ---- arguments
 def _check_input(x) -> None:
     if x.dtype.itemsize == 2 and x.is_floating_point():
-        raise RuntimeError(f"Unsupported dtype {x.dtype.storage_name.removesuffix('Storage')}")
+        raise RuntimeError(f"Unsupported dtype {x.dtype.scalar_name}")
 
 
 def _complex(x):
@@ -97,9 +97,7 @@ def _complex(x):
 
 def _real(x, name: str):
     if x.is_complex():
-        raise RuntimeError(
-            f"{name} expects a real input tensor, but got {x.dtype.storage_name.removesuffix('Storage')}"
-        )
+        raise RuntimeError(f"{name} expects a real input tensor, but got {x.dtype.scalar_name}")
     _check_input(x)
     return x if x.is_floating_point() else t._to_dtype(x, _C.default_dtype())
 

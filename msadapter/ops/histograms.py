@@ -68,9 +68,7 @@ def _range_of(values, bounds, name, margin):
 def _check_bins(points_shape, dtype, bins, weight):
     """`bins`: for each dim the number of bins or the tensor of their edges. Counts are written at what they say."""
     if not dtype.is_floating_point or dtype.itemsize < 4:
-        raise NotImplementedError(
-            f"\"histogramdd\" not implemented for '{dtype.storage_name.removesuffix('Storage')}'"
-        )
+        raise NotImplementedError(f"\"histogramdd\" not implemented for '{dtype.scalar_name}'")
     if points_shape[-1] != len(bins):
         raise RuntimeError(
             "histogramdd: The size of bins must be equal to the innermost dimension of the input."

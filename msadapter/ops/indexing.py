@@ -293,7 +293,7 @@ def take_along_dim(self, indices, dim):
     """Like `gather`, with broadcasting. Without a dim, gather from the flattened tensor."""
     if indices.dtype.storage_name != "LongStorage":
         raise RuntimeError(
-            f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype.storage_name[:-7]}"
+            f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype.scalar_name}"
         )
     if dim is None:
         return t.gather(t.reshape(self, [-1]), 0, _from_front(t.reshape(indices, [-1]), self.numel()))

@@ -41,7 +41,7 @@ def _copy_one(result, out, dtypes):
         wanted, given = cpp_name(result.dtype), cpp_name(out.dtype)
         raise RuntimeError(f"Expected out tensor to have dtype {wanted}, but got {given} instead")
     if dtypes == "same scalar type" and result.dtype is not out.dtype:
-        wanted, given = (x.dtype.storage_name.removesuffix("Storage") for x in (result, out))
+        wanted, given = (x.dtype.scalar_name for x in (result, out))
         raise RuntimeError(f"expected scalar_type {wanted} but found {given}")
     if dtypes == "floating" and not out.is_floating_point():
         raise RuntimeError(f"expected a floating point output tensor, but got {_pretty(out.dtype)}")
@@ -111,7 +111,7 @@ def check_castable(source, target) -> None:
 
 
 def _pretty(d) -> str:
-    return d.storage_name.removesuffix("Storage")
+    return d.scalar_name
 
 
 _autocast_cache: dict = {}

@@ -401,8 +401,8 @@ def _check_solve(A, B, name: str) -> None:
     if A.dtype is not B.dtype:
         raise RuntimeError(
             f"{name}: Expected A and B to have the same dtype, but found A of type "
-            f"{A.dtype.storage_name.removesuffix('Storage')} and B of type "
-            f"{B.dtype.storage_name.removesuffix('Storage')} instead"
+            f"{A.dtype.scalar_name} and B of type "
+            f"{B.dtype.scalar_name} instead"
         )
     check_square(A, name)
 

@@ -93,7 +93,7 @@ def matrix_norm(A, ord, dim, keepdim, *, dtype):
     if not (A.is_floating_point() or A.is_complex()) and dtype is None:
         raise RuntimeError(
             f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got "
-            f"{A.dtype.storage_name.removesuffix('Storage')}"
+            f"{A.dtype.scalar_name}"
         )
     dim = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
     if len(dim) != 2:
@@ -157,8 +157,8 @@ def vecdot(x, y, *, dim):
     if x.dtype is not y.dtype:
         raise RuntimeError(
             f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
-            f"{x.dtype.storage_name.removesuffix('Storage')} and y of type "
-            f"{y.dtype.storage_name.removesuffix('Storage')} instead"
+            f"{x.dtype.scalar_name} and y of type "
+            f"{y.dtype.scalar_name} instead"
         )
     if x.ndim == y.ndim == 1:
         return t.vdot(x, y)
@@ -415,7 +415,7 @@ def cdist(x1, x2, p, compute_mode):
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
         if not x.is_floating_point():
             raise RuntimeError(
-                f"cdist only supports floating-point dtypes, {name} got: {x.dtype.storage_name.removesuffix('Storage')}"
+                f"cdist only supports floating-point dtypes, {name} got: {x.dtype.scalar_name}"
             )
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(

@@ -255,7 +255,7 @@ op(
 )
 def softshrink(input, lambd):
     """x moved towards 0 by `lambd`, and 0 where |x| <= lambd."""
-    name = input.dtype.storage_name.removesuffix("Storage")
+    name = input.dtype.scalar_name
     if not input.is_floating_point():
         raise NotImplementedError(f"\"softshrink_check\" not implemented for '{name}'")
     largest = finfo(input.dtype).max

@@ -94,7 +94,7 @@ def upsample_antialias(input, mode, output_size, align_corners, scales):
     """Resize (N, C, H, W) to ``output_size`` by a filter that leaves out what the new size cannot show."""
     bytes_only = input.dtype.storage_name == "ByteStorage"
     if not bytes_only and input.dtype.name not in ("float32", "float64"):
-        name = input.dtype.storage_name.removesuffix("Storage")
+        name = input.dtype.scalar_name
         raise NotImplementedError(f"\"compute_index_ranges_weights\" not implemented for '{name}'")
     if min(*input.shape[1:], *output_size) <= 0:
         raise RuntimeError(

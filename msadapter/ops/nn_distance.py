@@ -26,7 +26,7 @@ def pairwise_distance(x1, x2, p, eps, keepdim):
 def cosine_similarity(x1, x2, dim, eps):
     """Return the cosine of the angle along ``dim``. Norms smaller than eps are replaced by eps."""
     if not (x1.is_floating_point() or x2.is_floating_point() or x1.is_complex() or x2.is_complex()):
-        name = _C.promote_types(x1.dtype, x2.dtype).storage_name.removesuffix("Storage")
+        name = _C.promote_types(x1.dtype, x2.dtype).scalar_name
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {name}")
     common = _C.promote_types(x1.dtype, x2.dtype)
     x1, x2 = t.broadcast_tensors(x1.to(common), x2.to(common))

@@ -216,12 +216,10 @@ def cross_entropy(input, target, weight, size_average, ignore_index, reduce, red
     if input.shape == target.shape and input.dim() > 0:
         raise RuntimeError(
             "Expected floating point type for target with class probabilities, got "
-            f"{target.dtype.storage_name.removesuffix('Storage')}"
+            f"{target.dtype.scalar_name}"
         )
     if target.is_floating_point():
-        raise RuntimeError(
-            f"expected target dtype to be Long or Byte, but got {target.dtype.storage_name.removesuffix('Storage')}"
-        )
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_name}")
     _check_target(input, target)
     _check_weight(input, weight)
     shape = tuple(target.shape) if input.dim() > 1 else ()

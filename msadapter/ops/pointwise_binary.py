@@ -275,8 +275,8 @@ def float_power_(self, exponent):
     base, exponent = _widened(self, exponent)
     if self.dtype is not base.dtype:
         raise RuntimeError(
-            f"the base given to float_power_ has dtype {self.dtype.storage_name[:-7]} but the operation's result requires dtype "
-            f"{base.dtype.storage_name[:-7]}"
+            f"the base given to float_power_ has dtype {self.dtype.scalar_name} but the operation's result requires dtype "
+            f"{base.dtype.scalar_name}"
         )
     return t.pow_(self, exponent)
 

@@ -102,11 +102,11 @@ def _int_mm(self, mat2):
     """Return the product of matrices of 8-bit integers, summed in int32."""
     if self.dtype.name not in ("int8", "uint8"):
         raise RuntimeError(
-            f"int_mm: Expected self dtype to be int8 or uint8 but got {self.dtype.storage_name[:-7].lower()}"
+            f"int_mm: Expected self dtype to be int8 or uint8 but got {self.dtype.scalar_name.lower()}"
         )
     if mat2.dtype.name != "int8":
         raise RuntimeError(
-            f"int_mm: Expected mat2 dtype to be of type int8 but got {mat2.dtype.storage_name[:-7].lower()}"
+            f"int_mm: Expected mat2 dtype to be of type int8 but got {mat2.dtype.scalar_name.lower()}"
         )
     if self.dim() != 2 or mat2.dim() != 2:
         raise RuntimeError(f"int_mm: Expected two matrices but got dimensions {self.dim()} and {mat2.dim()}")

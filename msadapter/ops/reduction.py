@@ -70,7 +70,7 @@ def nansum(self, dim, keepdim, *, dtype):
     if self.is_complex():
         raise RuntimeError("nansum on CPU does not support complex inputs")
     if dtype is not None and dtype.is_complex:
-        name = dtype.storage_name.removesuffix("Storage")
+        name = dtype.scalar_name
         raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{name}'")
     if dtype is not None and self.is_floating_point() and not dtype.is_floating_point:
         return raw.SumExt(t.where(t.isnan(self), 0.0, self), dim, keepdim, dtype)  # no integer is nan
@@ -106,7 +106,7 @@ def nanmean(self, dim, keepdim, *, dtype):
             "nanmean(): integral types and 'Bool' are not supported for nanmean, even for empty tensors."
         )
     if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-        name = dtype.storage_name.removesuffix("Storage")
+        name = dtype.scalar_name
         raise RuntimeError(
             "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. "
             f"Got: {name}"

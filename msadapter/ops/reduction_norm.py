@@ -58,7 +58,7 @@ def vector_norm(x, ord, dim, keepdim, *, dtype):
     """Vector norm over dims (by default all)."""
     if not (x.dtype.is_floating_point or x.is_complex()):
         raise RuntimeError(
-            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {x.dtype.storage_name[:-7]}"
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {x.dtype.scalar_name}"
         )
     if dtype is not None:
         if dtype.is_complex and not x.is_complex() or x.is_complex() and not dtype.is_complex:
@@ -100,7 +100,7 @@ def norm(self, p, dim, keepdim, dtype):
         raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
     if not (self.dtype.is_floating_point or self.is_complex()) and dtype is None:
         raise RuntimeError(
-            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {self.dtype.storage_name[:-7]}"
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {self.dtype.scalar_name}"
         )
     return t.linalg_vector_norm(self, 2.0 if p in ("fro", None) else p, dim, keepdim, dtype=dtype)
 

@@ -491,7 +491,7 @@ def tensor_split(self, indices_or_sections, dim, *, sections, indices):
         if where.dtype is not int64:
             raise RuntimeError(
                 "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
-                f"{where.dtype.storage_name.removesuffix('Storage')}"
+                f"{where.dtype.scalar_name}"
             )
         if where.ndim > 1:
             raise RuntimeError(

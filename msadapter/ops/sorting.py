@@ -226,7 +226,7 @@ def _check_sorter(sequence, sorter):
         )
     if sorter.dtype.name != "int64":
         raise RuntimeError(
-            f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {sorter.dtype.storage_name[:-7]}"
+            f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {sorter.dtype.scalar_name}"
         )
     if sorter.numel() and (sorter.min().item() < 0 or sorter.max().item() >= sequence.shape[-1]):
         raise RuntimeError("torch.searchsorted(): sorter index out of range")
@@ -315,7 +315,7 @@ def _check_sortable(x) -> None:
     kind = type(x) if isinstance(x, (bool, complex)) else getattr(x, "dtype", None)
     name = {bool: "Bool", complex: "ComplexDouble"}.get(kind)
     if kind is ALL["bool"] or kind in (ALL["complex64"], ALL["complex128"]):
-        name = kind.storage_name.removesuffix("Storage")
+        name = kind.scalar_name
     if name:
         raise RuntimeError(f"Unsupported input type encountered for isin(): {name}")
 

@@ -123,7 +123,7 @@ def _view_dtype(self, dtype):
 
 
 def _kind(dtype) -> str:
-    return dtype.storage_name.removesuffix("Storage")
+    return dtype.scalar_name
 
 
 @composite(

@@ -96,7 +96,7 @@ class SparseTensor(OverValues):
     def type(self, dtype=None, non_blocking=False, **kwargs):
         if dtype is None:
             prefix = "torch.sparse" if self.is_cpu else f"torch.{self.device.type}.sparse"
-            return f"{prefix}.{self.dtype.storage_name.removesuffix('Storage')}Tensor"
+            return f"{prefix}.{self.dtype.scalar_name}Tensor"
         return super().type(dtype)
 
     def __repr__(self, *, tensor_contents=None):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..tensor._rare_methods import layout_title
 
-_ROWS = {"sparse_csr", "sparse_bsr"}
-_BLOCKED = {"sparse_bsr", "sparse_bsc"}
+ROWS = {"sparse_csr", "sparse_bsr"}  # the compressed layouts whose lines are rows
+BLOCKED = {"sparse_bsr", "sparse_bsc"}  # those whose values are blocks
 
 
 def title(name: str) -> str:
@@ -15,7 +15,7 @@ def title(name: str) -> str:
 
 def index_names(name: str) -> tuple[str, str]:
     """Return the names of the two index tensors of a compressed layout."""
-    return ("crow_indices", "col_indices") if name in _ROWS else ("ccol_indices", "row_indices")
+    return ("crow_indices", "col_indices") if name in ROWS else ("ccol_indices", "row_indices")
 
 
 def _require(condition, text: str) -> None:
@@ -26,7 +26,7 @@ def _require(condition, text: str) -> None:
 def check_ranks(name: str, outer, inner, values) -> None:
     """RuntimeError unless the parts have dims that fit each other."""
     first, second = index_names(name)
-    block = 2 if name in _BLOCKED else 0
+    block = 2 if name in BLOCKED else 0
     _require(outer.ndim >= 1, f"{first} must have dimensionality >= 1 but got {outer.ndim}")
     _require(
         outer.ndim == inner.ndim,
@@ -44,7 +44,7 @@ def _check_shapes(name: str, outer, inner, values, size) -> tuple[int, int]:
     first, second = index_names(name)
     for part, what in ((inner, second), (outer, first)):
         _require(part.stride()[-1] == 1, f"expected {what} to be a contiguous tensor per batch")
-    count, block = outer.ndim - 1, 2 if name in _BLOCKED else 0
+    count, block = outer.ndim - 1, 2 if name in BLOCKED else 0
     dense = values.ndim - count - block - 1
     _require(
         len(size) == count + 2 + dense,
@@ -65,10 +65,10 @@ def _check_shapes(name: str, outer, inner, values, size) -> tuple[int, int]:
             "shape",
         )
     lines, width = (size[count] // sizes[0], size[count + 1] // sizes[1])
-    lines, width = (lines, width) if name in _ROWS else (width, lines)
+    lines, width = (lines, width) if name in ROWS else (width, lines)
     _require(
         outer.shape[-1] == lines + 1,
-        f"{first}.shape[-1] must be equal to the number of {'rows' if name in _ROWS else 'columns'} + 1 (={lines + 1}), but "
+        f"{first}.shape[-1] must be equal to the number of {'rows' if name in ROWS else 'columns'} + 1 (={lines + 1}), but "
         f"got {outer.shape[-1]}",
     )
     nnz = values.shape[count]
@@ -81,7 +81,7 @@ def _check_shapes(name: str, outer, inner, values, size) -> tuple[int, int]:
 
 def _check_dtypes(name: str, outer, inner) -> None:
     first, second = index_names(name)
-    shown = [part.dtype.storage_name.removesuffix("Storage") for part in (outer, inner)]
+    shown = [part.dtype.scalar_name for part in (outer, inner)]
     _require(
         outer.dtype is inner.dtype,
         f"{first} and {second} must have the same dtype, bot got {shown[0]} and {shown[1]}, respectively",
@@ -98,7 +98,7 @@ def check_parts(name: str, outer, inner, values, size) -> None:
     lines, width = _check_shapes(name, outer, inner, values, size)
     _check_dtypes(name, outer, inner)
     first, second = index_names(name)
-    nnz, wide, long = inner.shape[-1], ("ncols" if name in _ROWS else "nrows"), outer.long()
+    nnz, wide, long = inner.shape[-1], ("ncols" if name in ROWS else "nrows"), outer.long()
     _require(bool((long[..., 0] == 0).all()), f"`{first}[..., 0] == 0` is not satisfied.")
     _require(bool((long[..., -1] == nnz).all()), f"`{first}[..., -1] == nnz` is not satisfied.")
     steps = long[..., 1:] - long[..., :-1]
@@ -119,7 +119,7 @@ def check_parts(name: str, outer, inner, values, size) -> None:
     _require(
         bool(rises.all()),
         f"`{second}[..., {first}[..., i - 1]:{first}[..., i]] for all i = 1, ..., "
-        f"{'nrows' if name in _ROWS else 'ncols'} are sorted and distinct along the last dimension values` is not satisfied.",
+        f"{'nrows' if name in ROWS else 'ncols'} are sorted and distinct along the last dimension values` is not satisfied.",
     )
 
 
@@ -148,8 +148,8 @@ def check_conversion(what: str, tensor, name: str, blocksize, dense_dim=None) ->
             min(blocksize) > 0,
             f"{what}: blocksize needs to be positive, but got {list(blocksize)}",
         )
-        _require(name in _BLOCKED, f"{what}: {kinds} with blocksize argument given is not supported")
-    elif name in _BLOCKED and tensor.layout._name not in _BLOCKED:
+        _require(name in BLOCKED, f"{what}: {kinds} with blocksize argument given is not supported")
+    elif name in BLOCKED and tensor.layout._name not in BLOCKED:
         raise RuntimeError(f"{what}: {kinds} without blocksize argument given is not supported")
     if dense_dim is not None and tensor.layout._name != "strided":
         raise RuntimeError(f"{what}: {kinds} with dense_dim argument given is not supported")

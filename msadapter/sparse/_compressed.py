@@ -9,7 +9,7 @@ from .._values.layout import FORMATS
 from ..ops._declare import t
 from ..tensor._rare_methods import not_for
 from ._base import SparseTensor
-from ._checks import check_parts
+from ._checks import BLOCKED, ROWS, check_parts, index_names
 from ._coo import _INT, coo, keys, places, product
 
 KINDS = ("sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
@@ -32,10 +32,10 @@ class CompressedTensor(SparseTensor):
 
     def _rows(self) -> bool:
         """Return whether lines are rows."""
-        return self._layout_name in ("sparse_csr", "sparse_bsr")
+        return self._layout_name in ROWS
 
     def _blocked(self) -> bool:
-        return self._layout_name in ("sparse_bsr", "sparse_bsc")
+        return self._layout_name in BLOCKED
 
     def _batch(self) -> tuple:
         """Return the sizes of the batch dims."""
@@ -55,8 +55,8 @@ class CompressedTensor(SparseTensor):
         return self._written()
 
     def _parts(self):
-        names = ("crow_indices", "col_indices") if self._rows() else ("ccol_indices", "row_indices")
-        return [(names[0], self._outer), (names[1], self._inner), ("values", self._v)]
+        first, second = index_names(self._layout_name)
+        return [(first, self._outer), (second, self._inner), ("values", self._v)]
 
     def _nnz(self) -> int:
         return self._inner.shape[-1]
@@ -126,7 +126,7 @@ class CompressedTensor(SparseTensor):
         if name == self._layout_name and blocksize in (None, self._block()):
             return self
         found = self._coo()
-        if name in ("sparse_bsr", "sparse_bsc") and blocksize is None and self._blocked():
+        if name in BLOCKED and blocksize is None and self._blocked():
             blocksize = self._block()
         return found if name == "sparse_coo" else from_coo(found, name, blocksize, self._outer.dtype)
 
@@ -150,16 +150,6 @@ def _ordered(found) -> bool:
     return len(numbers) < 2 or bool((numbers[1:] > numbers[:-1]).all())
 
 
-def _row_names(kind) -> None:
-    kind.crow_indices = lambda self: self._outer
-    kind.col_indices = lambda self: self._inner
-
-
-def _column_names(kind) -> None:
-    kind.ccol_indices = lambda self: self._outer
-    kind.row_indices = lambda self: self._inner
-
-
 _classes = {}
 for _kind in KINDS:
     _classes[_kind] = type(CompressedTensor)(
@@ -167,7 +157,9 @@ for _kind in KINDS:
         (CompressedTensor,),
         {"_layout_name": _kind, "__module__": "torch", "__doc__": f"layout torch.{_kind}."},
     )
-    (_row_names if _kind in ("sparse_csr", "sparse_bsr") else _column_names)(_classes[_kind])
+    _first, _second = index_names(_kind)
+    setattr(_classes[_kind], _first, lambda self: self._outer)
+    setattr(_classes[_kind], _second, lambda self: self._inner)
 
 
 def compressed(name: str, outer, inner, values, size) -> CompressedTensor:
@@ -203,13 +195,13 @@ def _tiles(dense, block, count: int):
 def from_dense(dense, name: str, blocksize=None, dense_dim: int = 0) -> CompressedTensor:
     """Convert a dense tensor: a matrix or a batch of matrices, whose elements have the last ``dense_dim`` dims."""
     count = dense.ndim - 2 - dense_dim
-    batch, blocked = tuple(dense.shape[:count]), name in ("sparse_bsr", "sparse_bsc")
+    batch, blocked = tuple(dense.shape[:count]), name in BLOCKED
     tiles = _tiles(dense, blocksize, count) if blocked else dense
     tiles = tiles.reshape(product(batch), *tiles.shape[count:])
     stored = tiles.detach() != 0
     for _ in range(stored.ndim - 3):
         stored = stored.any(-1)
-    by_columns = name in ("sparse_csc", "sparse_bsc")
+    by_columns = name not in ROWS
     at = t.nonzero(stored.transpose(1, 2) if by_columns else stored)
     which, line, inner = at[:, 0], at[:, 1], at[:, 2]
     values = tiles[(which, inner, line) if by_columns else (which, line, inner)]
@@ -222,8 +214,9 @@ def from_coo(found, name: str, blocksize=None, index_dtype=_INT) -> CompressedTe
     count = found.sparse_dim() - 2
     batch, (n, m) = found._sparse_size()[:count], found._sparse_size()[count:]
     which, rows, columns = keys(found._i[:count], batch), found._i[-2], found._i[-1]
-    if name in ("sparse_bsr", "sparse_bsc"):
-        return _blocks(found, name, blocksize, index_dtype)
+    if name in BLOCKED:
+        line, inner, lines, values = _blocks(name, which, rows, columns, (n, m), blocksize, found._v)
+        return _gathered(name, tuple(found.shape), batch, lines, (line, inner, values), index_dtype)
     values = found._v
     if name == "sparse_csc":
         order = t.argsort((which * m + columns) * n + rows)
@@ -234,23 +227,28 @@ def from_coo(found, name: str, blocksize=None, index_dtype=_INT) -> CompressedTe
     return _gathered(name, tuple(found.shape), batch, lines, parts, index_dtype)
 
 
-def _blocks(found, name: str, blocksize, index_dtype):
-    """Convert coalesced coordinates to blocks, in which elements that are not stored are zero."""
-    count = found.sparse_dim() - 2
-    batch, (n, m) = found._sparse_size()[:count], found._sparse_size()[count:]
-    which, rows, columns = keys(found._i[:count], batch), found._i[-2], found._i[-1]
-    height, width = blocksize
+def _blocks(name: str, which, rows, columns, size, blocksize, values):
+    """Put values into blocks, in which elements that are not stored are zero.
+
+    Args:
+        which, rows, columns: the matrix of the batch and the place in it of each value.
+        size: the sizes of a matrix.
+
+    Returns:
+        the number of the line of each block, counted through the batch, its place in the line, the number of lines of a matrix,
+        and the blocks.
+    """
+    (n, m), (height, width) = size, blocksize
     line, other, lines, wide = rows // height, columns // width, n // height, m // width
-    if name == "sparse_bsc":
+    if name not in ROWS:
         line, other, lines, wide = other, line, wide, lines
     unique, group = t.unique((which * lines + line) * wide + other, return_inverse=True)
     inside = (rows % height) * width + columns % width
-    rest = found._v.shape[1:]
-    empty = t.zeros([len(unique) * height * width, *rest], dtype=found.dtype, device=found.device)
-    values = t.index_put(empty, [group * (height * width) + inside], found._v)
-    values = values.reshape(len(unique), height, width, *rest)
-    parts = (unique // max(wide, 1), unique % max(wide, 1), values)
-    return _gathered(name, tuple(found.shape), batch, lines, parts, index_dtype)
+    rest = values.shape[1:]
+    empty = t.zeros([len(unique) * height * width, *rest], dtype=values.dtype, device=values.device)
+    blocks = t.index_put(empty, [group * (height * width) + inside], values)
+    blocks = blocks.reshape(len(unique), height, width, *rest)
+    return unique // max(wide, 1), unique % max(wide, 1), lines, blocks
 
 
 def _gathered(name: str, size, batch, lines: int, parts, index_dtype) -> CompressedTensor:

@@ -10,7 +10,7 @@ from .._values.layout import LAYOUTS
 from ..ops._declare import t
 from ..tensor import Size, Tensor
 from ._base import MAKERS, check_inside, int64
-from ._checks import check_ranks, title
+from ._checks import BLOCKED, ROWS, check_ranks, title
 from ._compressed import KINDS, compressed
 from ._coo import coo
 
@@ -168,9 +168,9 @@ def sparse_compressed_tensor(
 
 def _least_compressed_size(name: str, outer, inner, values) -> tuple:
     """Return the least size of a tensor with these parts."""
-    count, blocked = outer.ndim - 1, name in ("sparse_bsr", "sparse_bsc")
+    count, blocked = outer.ndim - 1, name in BLOCKED
     lines, most = max(outer.shape[-1] - 1, 0), int(inner.max()) + 1 if inner.numel() else 0
-    n, m = (lines, most) if name in ("sparse_csr", "sparse_bsr") else (most, lines)
+    n, m = (lines, most) if name in ROWS else (most, lines)
     height, width = values.shape[count + 1 : count + 3] if blocked else (1, 1)
     dense = values.shape[count + (3 if blocked else 1) :]
     return (*inner.shape[:-1], n * height, m * width, *dense)

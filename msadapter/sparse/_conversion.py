@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._values.layout import LAYOUTS
 from ..ops._declare import t
 from ._base import SparseTensor
-from ._checks import check_conversion, conversion_name, title
+from ._checks import BLOCKED, check_conversion, conversion_name, title
 from ._compressed import CompressedTensor, from_coo, from_dense, without_elements
 from ._coo import _INT, CooTensor, coo, dense_to_coo
 
@@ -40,7 +40,7 @@ def convert(tensor, name: str, blocksize=None, dense_dim=None, what: str = "to_s
 
 
 def _from_compressed(what: str, tensor, name: str, blocksize):
-    if tensor._batch() and not tensor._blocked() and name in ("sparse_bsr", "sparse_bsc"):
+    if tensor._batch() and not tensor._blocked() and name in BLOCKED:
         raise RuntimeError(
             f"{what}: conversion from {title(tensor._layout_name)} to {title(name)} for batched inputs is not supported"
         )
@@ -152,7 +152,7 @@ def zeros_as(tensor, name: str, dtype, device, requires_grad: bool):
     indices = t.zeros([sparse, 0], dtype=_INT, device=nothing.device)
     made = coo(indices, nothing, size, True)
     if name != "sparse_coo":
-        made = from_coo(made, name, tensor._block() if name in ("sparse_bsr", "sparse_bsc") else None)
+        made = from_coo(made, name, tensor._block() if name in BLOCKED else None)
     return made.requires_grad_(requires_grad)
 
 

@@ -69,5 +69,5 @@ def _check_shares(found, dtype, device) -> None:
     if device != found.device:
         raise ValueError(f"can't alias tensor from device '{found.device}' to '{device}'.")
     if dtype is not found.dtype:
-        name, wanted = (d.storage_name.removesuffix("Storage") for d in (found.dtype, dtype))
+        name, wanted = (d.scalar_name for d in (found.dtype, dtype))
         raise ValueError(f"can't alias tensor with dtype '{name}' into dtype '{wanted}'.")

@@ -262,7 +262,7 @@ def _of_storage(data, dtype):
     """Return a tensor with the elements of a storage. The bytes of one without a dtype are taken as integers."""
     if data.untyped() is not data:  # a storage with a dtype
         if dtype not in (None, data.dtype):
-            wanted, got = (d.storage_name.removesuffix("Storage") for d in (dtype, data.dtype))
+            wanted, got = (d.scalar_name for d in (dtype, data.dtype))
             raise RuntimeError(f"Expected a Storage of type {wanted} or an UntypedStorage, but got {got}")
         dtype = data.dtype
     dtype = dtype or dtypes.ALL["int64"]

@@ -9,7 +9,7 @@ from ..ops._declare import t
 
 
 def _scalar_name(dtype) -> str:
-    return dtype.storage_name.removesuffix("Storage")
+    return dtype.scalar_name
 
 
 def read(self):

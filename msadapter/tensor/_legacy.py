@@ -123,7 +123,7 @@ def _same_type(value, dtype, wanted, any_tensor):
 
 def _checked_storage(value, dtype):
     if isinstance(value, TypedStorage) and value.dtype != dtype:
-        names = [d.storage_name.removesuffix("Storage") for d in (dtype, value.dtype)]
+        names = [d.scalar_name for d in (dtype, value.dtype)]
         raise RuntimeError(
             f"Expected a Storage of type {names[0]} or an UntypedStorage, but got type {names[1]} for argument 1 'storage'"
         )

@@ -36,7 +36,7 @@ def _check_dtype(self, source) -> None:
         )
     raise RuntimeError(
         f"Expected a Storage of type {wanted} or an UntypedStorage, but got type "
-        f"{source.dtype.storage_name.removesuffix('Storage')} for argument 1 'storage'"
+        f"{source.dtype.scalar_name} for argument 1 'storage'"
     )
 
 

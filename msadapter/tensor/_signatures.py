@@ -65,9 +65,7 @@ def written_out(schema, further=()) -> inspect.Signature:
         kind: Any = (
             inspect.Parameter.KEYWORD_ONLY if p.keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
         )
-        if (
-            i <= last
-        ):  # the name of an argument before may be given in no call of Python, and so theirs neither
+        if i <= last:  # up to an argument whose name no call can give, because it is a keyword of Python
             kind = inspect.Parameter.POSITIONAL_ONLY
         annotation = Optional[_TYPES[p.type]] if p.nullable else _TYPES[p.type]  # noqa: UP045 (typing.Any has no |)
         name = "input" if p.name == "self" else p.name

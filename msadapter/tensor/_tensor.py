@@ -377,7 +377,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
                 "Use Tensor.cpu() to copy the tensor to host memory first."
             )
         if self.dtype.name not in dtypes.NUMPY:
-            raise TypeError(f"Got unsupported ScalarType {self.dtype.storage_name.removesuffix('Storage')}")
+            raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
         return as_numpy(self.detach().cpu() if force else self)
 
     def __array__(self, dtype=None, copy=None):
@@ -428,7 +428,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
                 if self.is_meta
                 else f"torch.{devices.accelerator() or 'cuda'}."
             )
-            return prefix + self.dtype.storage_name.removesuffix("Storage") + "Tensor"
+            return prefix + self.dtype.scalar_name + "Tensor"
         if isinstance(dtype, str):
             dtype = dtype_from_type_name(dtype)
         elif not isinstance(dtype, dtypes.dtype):

@@ -123,46 +123,36 @@ def sum(input: Block, axis: int | None = None, keep_dims: bool = False) -> Block
     return Block(_sum(input._tensor, _axes(input, axis), keepdim=keep_dims).to(wide))
 
 
-def max(
-    input: Block,
-    axis: int | None = None,
-    return_indices=False,
-    return_indices_tie_break_left=True,
-    keep_dims=False,
-) -> Block:
-    """The largest element of a block, along an axis or of all. A NaN is passed over, if there is a number.
-
-    return_indices: not supported. Without it, return_indices_tie_break_left has no meaning.
-    """
-    return _extreme("max", input, axis, return_indices, keep_dims)
-
-
-def min(
-    input: Block,
-    axis: int | None = None,
-    return_indices=False,
-    return_indices_tie_break_left=True,
-    keep_dims=False,
-) -> Block:
-    """The smallest element of a block, along an axis or of all. A NaN is passed over, if there is a number.
-
-    return_indices: not supported. Without it, return_indices_tie_break_left has no meaning.
-    """
-    return _extreme("min", input, axis, return_indices, keep_dims)
-
-
-def _extreme(name: str, input: Block, axis: int | None, return_indices, keep_dims: bool) -> Block:
-    if return_indices:
-        raise unsupported(f"triton.language.{name}", "return_indices is not supported")
-    elements, axes = input._tensor, _axes(input, axis)
+def _extreme(name: str, what: str, outside: float):
+    """Return the reduction of Triton that finds the largest or the smallest element. `outside` is beyond every number."""
     find = getattr(_Tensor, f"a{name}")
-    if not elements.is_floating_point():
-        return Block(find(elements, axes, keepdim=keep_dims))
-    missing = elements.isnan()
-    found = find(
-        elements.masked_fill(missing, float("-inf" if name == "max" else "inf")), axes, keepdim=keep_dims
-    )
-    return Block(found.masked_fill(missing.all(axes, keepdim=keep_dims), float("nan")))
+
+    def function(
+        input: Block,
+        axis: int | None = None,
+        return_indices=False,
+        return_indices_tie_break_left=True,
+        keep_dims=False,
+    ) -> Block:
+        if return_indices:
+            raise unsupported(f"triton.language.{name}", "return_indices is not supported")
+        elements, axes = input._tensor, _axes(input, axis)
+        if not elements.is_floating_point():
+            return Block(find(elements, axes, keepdim=keep_dims))
+        missing = elements.isnan()
+        found = find(elements.masked_fill(missing, outside), axes, keepdim=keep_dims)
+        return Block(found.masked_fill(missing.all(axes, keepdim=keep_dims), float("nan")))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""The {what} element of a block, along an axis or of all. A NaN is passed over, if there is a number.
+
+    return_indices: not supported. Without it, return_indices_tie_break_left has no meaning.
+    """
+    return function
+
+
+max = _extreme("max", "largest", float("-inf"))
+min = _extreme("min", "smallest", float("inf"))
 
 
 def _axes(input: Block, axis: int | None) -> tuple:

@@ -64,11 +64,10 @@ def get_node_target(submodules, node: Node) -> str:
     if node.op == "call_method":
         return node.target
     if node.op == "call_function":
-        module = getattr(node.target, "__module__", "") or ""
-        name = "_operator" if module == "_operator" else ""
-        return f"{name}.{node.target.__name__}" if name else get_acc_ops_name(node.target)
-    module = submodules[node.target]
-    return ".".join((type(module).__module__, type(module).__qualname__)).replace("msadapter.", "torch.", 1)
+        if getattr(node.target, "__module__", None) == "_operator":
+            return f"_operator.{node.target.__name__}"
+        return get_acc_ops_name(node.target)
+    return get_acc_ops_name(type(submodules[node.target]))
 
 
 def is_node_output_tensor(node: Node) -> bool:
@@ -196,8 +195,8 @@ def legalize_graph(gm: GraphModule) -> GraphModule:
         RuntimeError: nodes depend on each other in a circle.
     """
     missing = {node: len(node.all_input_nodes) for node in gm.graph.nodes}
-    ready = collections.deque(n for kind in ("placeholder", "") for n in missing if missing[n] == 0
-                              and (n.op == "placeholder") == (kind == "placeholder"))  # fmt: skip
+    first = [node for node, count in missing.items() if count == 0]
+    ready = collections.deque(sorted(first, key=lambda node: node.op != "placeholder"))
     made = []
     while ready:
         node = ready.popleft()

@@ -598,6 +598,7 @@ class dtype:
     is_signed: _Any
     itemsize: _Any
     name: _Any
+    scalar_name: _Any
     storage_name: _Any
     def __copy__(self) -> _Any: ...
     def __deepcopy__(self, memo) -> _Any: ...

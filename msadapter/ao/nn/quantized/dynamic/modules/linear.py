@@ -93,9 +93,7 @@ class Linear(nn.Module):
     def forward(self, x):
         weight, bias = self._packed_params._weight_bias()
         if x.dtype is not ALL["float32"]:
-            raise RuntimeError(
-                f"expected scalar type Float but found {x.dtype.storage_name.removesuffix('Storage')}"
-            )
+            raise RuntimeError(f"expected scalar type Float but found {x.dtype.scalar_name}")
         if x.ndim < 2:
             raise RuntimeError("The dimension of input tensor should be larger than or equal to 2")
         if x.shape[-1] != weight.shape[1]:
