@@ -41,6 +41,7 @@ import warnings
 
 import msadapter
 
+os.environ.setdefault("MSADAPTER_DEVICE", "cuda")  # Megatron asks for it; without an NPU it is the host
 msadapter.install()
 
 import torch

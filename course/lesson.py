@@ -94,9 +94,13 @@ def toolkit(folder: Path, *words: object, expect: int = 0, typed: str | None = N
 
 
 def torchrun(processes: int, *words: object, folder: Path, expect: int = 0, **variables: str) -> str:
-    """Runs a program on several processes, with Megatron Core, and returns what it printed."""
+    """Runs a program on several processes, with Megatron Core, and returns what it printed.
+
+    Megatron makes tensors on `cuda`. Without an NPU that name means the host, unless MSADAPTER_DEVICE says otherwise.
+    """
     launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", processes)
-    settings = {"MSADAPTER_DEVICE": "cpu", "CUDA_DEVICE_MAX_CONNECTIONS": "1"} | variables
+    device = os.environ.get("MSADAPTER_DEVICE", "cuda")
+    settings = {"MSADAPTER_DEVICE": device, "CUDA_DEVICE_MAX_CONNECTIONS": "1"} | variables
     paths = (ROOT / "msadapter/alias/shim", megatron())
     return program(*launcher, *words, folder=folder, expect=expect, paths=paths, **settings)
 
