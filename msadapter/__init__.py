@@ -71,6 +71,7 @@ _NATIVE_ELSEWHERE = {
     "PyTorchFileReader": "_native_names._files",
     "PyTorchFileWriter": "_native_names._files",
     "_DisableTorchDispatch": "utils._python_dispatch",
+    "_disabled_torch_dispatch_impl": "utils._python_dispatch",
 }
 _C.__getattr__ = _native_option
 
@@ -295,11 +296,10 @@ globals().update(amp.TORCH_NAMES)
 # Loaded at the first use: sparse tensors, torch.jit.trace, and modes and classes with a __torch_dispatch__.
 _extensions.sparse_gradient.provide_from(f"{__name__}.sparse._embedding", "embedding")
 _extensions.sparse_conversion.provide_from(f"{__name__}.sparse", "CONVERSIONS")
-_extensions.operator_override.provide_from(f"{__name__}.utils._python_dispatch", "below")
+_extensions.refused_operand.provide_from(f"{__name__}.utils._python_dispatch", "refuse_mute")
 _extensions.vmap.provide_from(f"{__name__}._vmap_internals", "_vmap")
 _extensions.mutation_of_saved.provide_from(f"{__name__}.utils._mutation", "allow_mutation_on_saved_tensors")
 _extensions.jit_tracer.provide_from(f"{__name__}.fx._jit_trace", "traced")
-_extensions.dispatching_class.provide_from(f"{__name__}.utils._python_dispatch", "intercept")
 
 
 class _Namespace(type(_importlib)):

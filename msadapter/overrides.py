@@ -40,7 +40,7 @@ def dispatch(function, args, kwargs):
     result = _functions(function, args, kwargs)
     if result is not NotImplemented:
         return result
-    result = extensions.operator_override.value(function, args, kwargs)
+    result = extensions.refused_operand.value(function, args, kwargs)
     forward_mode = extensions.forward_mode.value
     if result is not NotImplemented or forward_mode is None:
         return result
@@ -273,8 +273,12 @@ def is_tensor_method_or_property(func) -> bool:
 
 @contextlib.contextmanager
 def enable_reentrant_dispatch():
-    """A block in which operators that a ``__torch_dispatch__`` calls are dispatched and recorded. They always are here."""
-    yield
+    """A block in which operators that a ``__torch_dispatch__`` calls are recorded, as if they were called outside of it."""
+    before = _C.leave_dispatch()
+    try:
+        yield
+    finally:
+        _C.return_to_dispatch(before)
 
 
 _C.set_torch_function_handler(dispatch)

@@ -34,6 +34,7 @@ class OpOverload:
     def __init__(self, packet: OpOverloadPacket, name: str):
         self._overloadpacket, self._overloadname = packet, name
         self.namespace = "aten"
+        self.__module__ = packet.__module__
         self.__name__ = f"{packet.__name__}.{name}"
         self.__qualname__ = self.__name__
 
@@ -63,7 +64,7 @@ class OpOverloadPacket:
     """All overloads of an operator. They share one function, which looks at its arguments."""
 
     def __init__(self, name: str, function):
-        self.__name__, self._function = name, function
+        self.__name__, self.__module__, self._function = name, "torch._ops.aten", function
         self._made: dict[str, OpOverload] = {}
 
     def __call__(self, *args, **kwargs):

@@ -12,6 +12,11 @@ from ..utils._pytree import tree_leaves
 __all__ = ["cond"]
 
 
+def cond_op(pred, true_fn: Callable, false_fn: Callable, operands: tuple | list = ()) -> Any:
+    """Run one of the branches. This is ``cond`` without the checks of its arguments."""
+    return true_fn(*operands) if pred else false_fn(*operands)
+
+
 def cond(pred, true_fn: Callable, false_fn: Callable, operands: tuple | list = ()) -> Any:
     """Return ``true_fn(*operands)`` if ``pred`` is true, else ``false_fn(*operands)``. Gradients flow through the one that runs.
 
@@ -43,4 +48,4 @@ def cond(pred, true_fn: Callable, false_fn: Callable, operands: tuple | list = (
             UserWarning,
             stacklevel=2,
         )
-    return (true_fn if pred else false_fn)(*operands)
+    return cond_op(pred, true_fn, false_fn, operands)

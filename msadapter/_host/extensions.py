@@ -108,14 +108,10 @@ take_tangent = _point(
     "take_tangent",
     "Called with a tensor and its view before the tensor gets the geometry of the view in place. By torch.autograd.forward_ad.",
 )
-operator_override = _point(
-    "operator_override",
-    "Called with (function, args, kwargs) after __torch_function__; what __torch_dispatch__ modes and subclasses answer, or "
-    "NotImplemented. By torch.utils._python_dispatch.",
-)
-dispatching_class = _point(
-    "dispatching_class",
-    "Called with each new subclass of Tensor that has a __torch_dispatch__. By torch.utils._python_dispatch.",
+refused_operand = _point(
+    "refused_operand",
+    "Called with (function, args, kwargs) after __torch_function__; an error if an argument is a tensor that no operator can take, "
+    "else NotImplemented. By torch.utils._python_dispatch.",
 )
 batched_function = _point(
     "batched_function",

@@ -117,7 +117,8 @@ def _make_grads(outputs, grads, is_grads_batched: bool) -> list:
                         f"grad can be implicitly created only for real scalar outputs but got {out.dtype}"
                     )
                 like = isinstance(place, Tensor)
-                made.append(ops.ones_like(out.detach()) if like else ops.ones(out.shape, dtype=out.dtype))
+                plain = out if _C.dispatches(out) else out.detach()
+                made.append(ops.ones_like(plain) if like else ops.ones(out.shape, dtype=out.dtype))
             else:
                 made.append(None)
         else:

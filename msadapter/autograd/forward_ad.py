@@ -91,7 +91,7 @@ class dual_level:
 def _alias(tensor):
     """Return a view of the whole tensor. A class with __torch_dispatch__ is asked for it by the operator alias."""
     kind = type(tensor)
-    if not hasattr(kind, "__torch_dispatch__"):
+    if not _C.dispatches(tensor):
         return tensor.view_as(tensor)
     return kind.__torch_dispatch__(ops.aten.alias.default, (kind,), (tensor,), {})
 

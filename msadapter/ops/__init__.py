@@ -98,7 +98,7 @@ def __getattr__(name: str):
         return table[name]
     namespace = extensions.operator_namespaces.value
     if namespace is not None and not name.startswith("__"):
-        return namespace(name)
+        return globals().setdefault(name, namespace(name))  # a program may delete it
     raise AttributeError(f"module {__name__!r} has no operator {name!r}")
 
 

@@ -168,14 +168,16 @@ def names_dtype(tensor) -> bool:
     return not (plain or (d.is_complex and d is _C.default_dtype().to_complex()))
 
 
-def tensor_str(tensor) -> str:
-    """Return repr(tensor)."""
+def tensor_str(tensor, contents: str | None = None) -> str:
+    """Return repr(tensor). ``contents`` stands for the numbers, of which a class of its own may have others."""
     name = "tensor" if type(tensor).__name__ in ("Tensor", "Parameter") else type(tensor).__name__
     indent = len(name) + 1
     suffixes = []
-    if _C.device_tag(tensor):
+    if _C.device_tag(tensor) and contents is None:
         suffixes.append(f"device='{tensor.device}'")
-    if tensor.is_meta:
+    if contents is not None:
+        body = contents
+    elif tensor.is_meta:
         suffixes.append(f"size={tuple(tensor.shape)}")
         if tensor.dtype is not _C.default_dtype():
             suffixes.append(f"dtype={tensor.dtype}")

@@ -9,7 +9,6 @@ from inspect import getattr_static
 import numpy as np
 
 from .. import ops
-from .._errors import unsupported
 from .._host import extensions
 from .._host.native import load_operators
 from .._host.runtime import device_target, native, when_complete
@@ -69,24 +68,23 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     def __new__(cls, *args, **kwargs):
         out = legacy_new(args, kwargs, _C.default_dtype(), any_tensor=True)
-        if cls is not Tensor:
-            out.__class__ = cls
-        return out
+        return out if cls is Tensor else _become(out, cls)
 
     def __init__(self, *args, **kwargs):
         pass
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        if "__torch_dispatch__" in cls.__dict__:
-            extensions.dispatching_class.value(cls)
+        # The results of such a class are what its __torch_dispatch__ answers, and do not become its tensors afterwards.
+        own = getattr_static(cls, "__torch_dispatch__") is not Tensor.__dict__["__torch_dispatch__"]
+        if own and getattr_static(cls, "__torch_function__") is Tensor.__dict__["__torch_function__"]:
+            cls.__torch_function__ = _C._disabled_torch_function_impl
 
     # ---------------------------------------------------------------- making
     @staticmethod
     def _make_subclass(cls, data, require_grad=False, **kwargs):
         """Return a leaf tensor of class ``cls`` that shares memory with ``data``."""
-        alias = _C.detach(data)
-        alias.__class__ = cls
+        alias = _become(_C.detach(data), cls)
         if require_grad:
             alias.requires_grad = True
         return alias
@@ -113,12 +111,11 @@ class Tensor(Plain, metaclass=_TensorMeta):
         """
         if not issubclass(cls, Tensor):
             raise TypeError("cls must be a type (got " + type(cls).__name__ + ")")
-        if storage_offset:
-            raise unsupported("torch.Tensor._make_wrapper_subclass", "storage_offset is not supported")
-        strides = contiguous_strides(tuple(size)) if strides is None else tuple(strides)
-        made = ops.empty_strided(tuple(size), strides, dtype=dtype or _C.default_dtype(), device="meta")
-        made.__class__ = cls
+        size = tuple(size)
+        strides = contiguous_strides(size) if strides is None else tuple(strides)
+        made = _without_memory(size, strides, storage_offset or 0, dtype or _C.default_dtype())
         made.__dict__["_wrapper_device"] = Device("cpu") if device is None else Device(device)
+        _become(made, cls)
         if requires_grad:
             made.requires_grad = True
         return made
@@ -130,8 +127,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     def as_subclass(self, cls):
         alias = self.view_as(self) if _C.is_grad_enabled() and self.requires_grad else _C.detach(self)
-        alias.__class__ = cls
-        return alias
+        return _become(alias, cls)
 
     @property
     def _grad_fn(self):
@@ -321,7 +317,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     @property
     def data(self):
-        return _C.fresh_version(self)
+        return _C.dispatched_detach(self, False) if _C.dispatches(self) else _C.fresh_version(self)
 
     @data.setter
     def data(self, other):
@@ -342,7 +338,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
         raise RuntimeError("cannot delete data")
 
     def detach(self):
-        return _C.detach(self)
+        return _C.dispatched_detach(self, True) if _C.dispatches(self) else _C.detach(self)
 
     def detach_(self):
         if _C.is_view(self):
@@ -360,6 +356,8 @@ class Tensor(Plain, metaclass=_TensorMeta):
     # ---------------------------------------------------------------- conversion
     def tolist(self):
         """Return the values as nested lists, or a number for a 0-dimensional tensor."""
+        if _C.has_dispatch(self):
+            raise RuntimeError(f".tolist() is not supported for tensor subclasses, got {type(self).__name__}")
         return _C.tolist(self)
 
     def numpy(self, *, force=False):
@@ -371,6 +369,8 @@ class Tensor(Plain, metaclass=_TensorMeta):
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
             )
+        if _C.has_dispatch(self):
+            raise RuntimeError(".numpy() is not supported for tensor subclasses.")
         if _C.device_tag(self) and not force:
             raise TypeError(
                 f"can't convert {self.device} device type tensor to numpy. "
@@ -401,12 +401,12 @@ class Tensor(Plain, metaclass=_TensorMeta):
         out = self
         if dtype is not None and dtype is not self.dtype:
             out = t._to_dtype(out, dtype)
-        if device is not None:
+        if device is not None and not (_C.has_dispatch(self) and self.device == Device(device)):
             d = devices.resolve(device)
             if d.type == "meta":
                 return out if _C.device_tag(out) == devices.META_TAG else t._to_meta(out)
             tag = 0 if d.type == "cpu" else d.index + 1
-            if _C.device_tag(out) == devices.META_TAG:
+            if _C.device_tag(out) == devices.META_TAG and not _C.has_dispatch(self):
                 raise NotImplementedError("Cannot copy out of meta tensor; no data!")
             if tag != _C.device_tag(out):
                 out = t._to_device(out, tag, non_blocking)
@@ -496,7 +496,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return object.__format__(self, spec)
 
     def __repr__(self, *, tensor_contents=None):
-        return tensor_str(self)
+        return tensor_str(self, tensor_contents)
 
     def __str__(self):
         return self.__repr__()
@@ -533,8 +533,37 @@ class Tensor(Plain, metaclass=_TensorMeta):
     def __torch_function__(cls, function, types, args=(), kwargs=None):
         return _default_torch_function(cls, function, types, args, kwargs or {})
 
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        """Run an operator on the memory that its tensors have as plain tensors. A subclass may answer in another way."""
+        _C.disable_dispatch(1)
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            _C.disable_dispatch(-1)
+
 
 Tensor.__module__ = "torch"
+
+
+def _without_memory(size, strides, offset: int, dtype):
+    """Return a tensor of the device meta with these strides, that many elements behind the beginning of its storage."""
+    _C.disable_dispatch(1)  # this is no operator of the program
+    try:
+        if not offset:
+            return ops.empty_strided(size, strides, dtype=dtype, device="meta")
+        last = sum((n - 1) * step for n, step in zip(size, strides, strict=True)) if 0 not in size else 0
+        storage = ops.empty((offset + last + 1,), dtype=dtype, device="meta").untyped_storage()
+    finally:
+        _C.disable_dispatch(-1)
+    return _C.raw_view(storage._holder, size, strides, offset, dtype)
+
+
+def _become(tensor, cls):
+    """Change the class of a tensor, and return the tensor."""
+    tensor.__class__ = cls
+    _C.keep_object(tensor)
+    return tensor
 
 
 def assign(part, value) -> None:
@@ -560,7 +589,7 @@ def _convert(result, cls):
     if cls is Tensor:
         return result
     if isinstance(result, Tensor) and not isinstance(result, cls):
-        result.__class__ = cls
+        _become(result, cls)
     elif isinstance(result, (tuple, list)):
         result = type(result)(_convert(r, cls) for r in result)
     return result

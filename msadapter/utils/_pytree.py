@@ -292,6 +292,11 @@ def tree_leaves(tree, is_leaf=None) -> list:
     return tree_flatten(tree, is_leaf)[0]
 
 
+def arg_tree_leaves(*args, **kwargs) -> list:
+    """Return the leaves of the arguments of a call as a list: first those of `args`, then those of `kwargs`."""
+    return [leaf for value in (*args, *kwargs.values()) for leaf in tree_leaves(value)]
+
+
 def tree_structure(tree, is_leaf=None) -> TreeSpec:
     """Return the structure of a tree, a TreeSpec."""
     return tree_flatten(tree, is_leaf)[1]

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import enum
 
+from .. import ops
 from .._aten import OpOverload, OpOverloadPacket
-from .._errors import unsupported
-from .._host.native import load
 from ..tensor import Tensor
 from ._python_dispatch import TorchDispatchMode
-
-_C = load()
 
 
 class CheckpointPolicy(enum.Enum):
@@ -51,6 +48,10 @@ class _Kept:
 _USED = object()  # stands for a result that a backward pass has taken
 
 
+# What a policy is not asked about. The checkpoint itself detaches what it saves.
+_IGNORED = frozenset({ops.aten.detach.default})
+
+
 class _CachingTorchDispatchMode(TorchDispatchMode):
     """Asks the policy in the first run, and keeps results.
 
@@ -63,6 +64,8 @@ class _CachingTorchDispatchMode(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
+        if func in _IGNORED:
+            return out
         context = SelectiveCheckpointContext(is_recompute=False, op_output=out)
         policy = self.policy_fn(context, func, *args, **kwargs)
         kept = policy in (True, CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
@@ -87,6 +90,8 @@ class _CachedTorchDispatchMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if func in _IGNORED:
+            return func(*args, **kwargs)
         number = self.calls[func] = self.calls.get(func, -1) + 1
         entries = self.storage.get(func, [])
         if number >= len(entries):
@@ -104,19 +109,9 @@ class _CachedTorchDispatchMode(TorchDispatchMode):
                 "selective activation checkpoint."
             )
         entries[number] = _USED
-        several = [
-            v.get(self.allow_cache_entry_mutation) for v in (kept if isinstance(kept, list) else [kept])
-        ]
-        if func.namespace != "aten":  # an operator of the program, which is recorded already
-            return tuple(several) if isinstance(kept, list) else several[0]
-        _C.give_results(several)
-        try:
-            out = func(*args, **kwargs)
-        finally:
-            left = _C.drop_given_results()
-        if left:
-            raise unsupported(f"{func} cannot be kept by selective checkpointing, it")
-        return out
+        if isinstance(kept, list):
+            return tuple(v.get(self.allow_cache_entry_mutation) for v in kept)
+        return kept.get(self.allow_cache_entry_mutation)
 
 
 def _policy_of(ops: list):

@@ -49,6 +49,7 @@ SUITES = {
     "backends": _suite("backends.backends_cases"),
     "data": _suite("utils.data.data_cases", "utils.data.seed_cases"),
     "defaults": _suite("golden.make_defaults"),
+    "dispatch": _suite("tensor.dispatch_cases"),
     "distributions": _suite("distributions.distribution_cases", "distributions.transform_cases", packed=True),
     "dtensor": _suite("golden.make_dtensor", packed=True),
     "extreme_integers": _suite("golden.extreme_integers", seed=20, packed=True),

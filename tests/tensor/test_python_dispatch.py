@@ -1,8 +1,11 @@
 """`__torch_dispatch__` of modes and subclasses. The expected values are those of PyTorch 2.13."""
 
+import math
+
 import pytest
 
 import msadapter as torch
+from msadapter.ops._declare import raw
 from msadapter.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
 
 
@@ -81,14 +84,22 @@ def test_a_wrapper_answers_its_operators():
     assert inner.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
-def test_no_gradient_goes_through_a_subclass():
+def test_an_attribute_of_a_saved_tensor_lives_as_long_as_the_graph():
     w = Boxed(torch.ones(2)).requires_grad_()
-    with pytest.raises(
-        NotImplementedError, match=r"aten.mul.Tensor: gradients through Boxed.__torch_dispatch__"
-    ):
-        w * 2
-    with torch.no_grad():
-        assert (w * 2).inner.tolist() == [2.0, 2.0]
+    y = (w * 3).exp()
+    product = y.grad_fn.next_functions[0][0]
+    leaf = product.next_functions[0][0].variable
+    assert leaf is w and type(y.grad_fn._saved_result) is Boxed
+    del leaf, product
+    kept = torch.autograd.graph.get_gradient_edge(y)
+    del y
+    assert torch.autograd.grad(kept, w, Boxed(torch.ones(2)))[0].inner.tolist() == pytest.approx([3 * math.e**3] * 2)
+
+
+def test_a_kernel_that_a_subclass_does_not_see_is_refused():
+    w = Boxed(torch.ones(2, 2))
+    with pytest.raises(NotImplementedError, match="Boxed without memory"):
+        raw.ReLU(w)
 
 
 def test_a_subclass_that_refuses():

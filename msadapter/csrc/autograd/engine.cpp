@@ -4,6 +4,7 @@
 #include <queue>
 
 #include "../device/trace.h"
+#include "below.h"
 #include "graph.h"
 
 namespace msa {
@@ -194,7 +195,7 @@ Tensors call_node(BackwardNode *node, Node *ours, Tensors *grads) {
   if (ours) {
     int tag = 0;
     for (auto &g : *grads)
-      if (g) tag = std::max(tag, device_tag(g));
+      if (g && !has_object(g)) tag = std::max(tag, device_tag(g));
     DeviceScope scope(tag);  // new tensors of a node go to the device of its gradients
     ShapeOnly shapes(tag == kMetaTag);
     Tensors local;

@@ -4,6 +4,8 @@
 #include <mutex>
 #include <typeinfo>
 
+#include "below.h"
+
 namespace msa {
 
 using ag::AutoGradMetaData;
@@ -290,6 +292,14 @@ static void move_retained(const BackwardNodePtr &from, size_t index, const NodeP
   old->hooks().retain_grad.erase(hook);
 }
 
+// The history of a view after a write is that of as_strided, which needs memory.
+static void refuse_written_view(const TensorPtr &t) {
+  if (has_object(t))
+    throw NotImplementedError(
+        "The gradient of a view after an in-place write, for a class with __torch_dispatch__, is not supported "
+        "(docs/coverage.md)");
+}
+
 BackwardNodePtr grad_fn(const TensorPtr &t) {
   auto *m = meta(t);
   if (!m) return nullptr;
@@ -298,6 +308,7 @@ BackwardNodePtr grad_fn(const TensorPtr &t) {
     if (is_leaf(t) && !requires_grad(base)) return nullptr;
     if (view_is_stale(t, v)) {
       check_creation(v, true);
+      refuse_written_view(t);
       NodePtr node = view_of_base(t, base);
       node->add_next_edge(edge_of(base));
       node->add_output_metadata(t);
@@ -391,6 +402,7 @@ void rebase_history(const TensorPtr &t, const NodePtr &node) {
   node->add_output_metadata(t);
   if (Meta *v = view_meta(t)) {
     const TensorPtr base = v->base;
+    refuse_written_view(t);
     NodePtr slices = copy_slices(t, base, node);
     slices->add_output_metadata(base);
     move_retained(meta(base) ? meta(base)->UnsafeGetGradNodeImpl() : nullptr, output_index(base), slices);
@@ -423,7 +435,7 @@ void become_view(const TensorPtr &t, const TensorPtr &made) {
 
 // ---------------------------------------------------------------- accumulation
 TensorPtr add_gradients(const TensorPtr &a, const TensorPtr &b) {
-  if (grad_enabled() && (requires_grad(a) || requires_grad(b))) {
+  if ((grad_enabled() && (requires_grad(a) || requires_grad(b))) || answered_in_python(a) || has_object(b)) {
     return unwrap(checked(PyObject_CallFunctionObjArgs(table_function("add"), checked(wrap(a)).get(),
                                                        checked(wrap(b)).get(), nullptr))
                       .get());
@@ -467,12 +479,23 @@ static TensorPtr copied_gradient(const TensorPtr &g, const TensorPtr &leaf) {
   return fresh;
 }
 
+// The sum of `have` and a further gradient, or a first gradient, where a __torch_dispatch__ answers operators on it.
+static Ref accumulated_in_python(const Ref &have, const TensorPtr &g) {
+  Ref object = checked(wrap(g));
+  if (!have) return checked(PyObject_CallMethod(object.get(), grad_enabled() ? "clone" : "detach", nullptr));
+  return checked(PyObject_CallMethod(have.get(), grad_enabled() ? "add" : "add_", "O", object.get()));
+}
+
 Tensors AccumulateGrad::apply(const Tensors &grads) {
   TensorPtr leaf = leaf_.lock();
   const TensorPtr &g = grads[0];
   if (leaf && !is_leaf(leaf)) fail("leaf variable has been moved into the graph interior");
   if (!g || !leaf || !requires_grad(leaf)) return {};
   if (AccumulateGrad *now = accumulator(leaf); now && now != this) return now->apply(grads);
+  if (has_object(g) || (grad && has_object(unwrap(grad.get())))) {
+    grad = accumulated_in_python(grad, g);
+    return {};
+  }
   const bool graph = grad_enabled();
   if (grad) {
     TensorPtr have = unwrap(grad.get());

@@ -1,4 +1,5 @@
 // A tensor that a node keeps for its backward, with the checks and hooks of unpacking.
+#include "below.h"
 #include "graph.h"
 #include "written_view.h"
 
@@ -26,7 +27,7 @@ SavedTensor::SavedTensor(const TensorPtr &t, bool is_output) : defined_(t != nul
   requires_grad_ = msa::requires_grad(t);
   is_leaf_ = msa::is_leaf(t);
   if (is_output) output_index_ = output_index(t);
-  data_ = is_output ? alias_of(t) : t;  // the result itself would keep its own node alive
+  data_ = is_output ? without_history(t) : t;  // the result itself would keep its own node alive
   auto &stack = saved_hooks_stack();
   if (stack.empty() || !stack.back().pack) return;
   const SavedHooks hooks = stack.back();
@@ -123,7 +124,7 @@ TensorPtr SavedTensor::unpack(const Node *owner) const {
          " instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
          "torch.autograd.set_detect_anomaly(True, check_nan=False).");
   if (is_output_ && requires_grad_) {
-    TensorPtr a = alias_of(data_);
+    TensorPtr a = without_history(data_);
     set_history_of_result(a);
     return a;
   }

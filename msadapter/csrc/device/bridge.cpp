@@ -1,4 +1,4 @@
-#include "bridge.h"
+#include "python_objects.h"
 
 #include <pybind11/pybind11.h>
 
@@ -233,6 +233,7 @@ PyTypeObject *tensor_type = nullptr;
 PyObject *wrap(const TensorPtr &t) {
   using Object = mindspore::tensor::PyType<mindspore::tensor::TensorPy>;
   if (!tensor_type) return mindspore::tensor::Wrap(t);
+  if (PyObject *kept = kept_object(t)) return kept;
   PyObject *o = tensor_type->tp_alloc(tensor_type, 0);
   if (!o) return nullptr;
   auto *value = &reinterpret_cast<Object *>(o)->value;

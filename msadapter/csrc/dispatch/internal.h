@@ -44,12 +44,6 @@ struct Results {
     return op;                                       \
   }())
 
-// ---- run.cpp
-// The next operator that this thread computes takes these results instead. It is recorded as usual.
-void give_results(Tensors results);
-// Whether results were given and not taken. They are then dropped.
-bool drop_given_results();
-
 // ---- node.cpp
 Ref result_of_none();
 Ref python_tensor(const TensorPtr &t);

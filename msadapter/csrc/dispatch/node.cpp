@@ -1,4 +1,5 @@
 // The graph node of an operator's call, and the reduction of its gradients to the shapes of the inputs.
+#include "../autograd/below.h"
 #include "../device/geometry.h"
 #include "internal.h"
 
@@ -7,6 +8,7 @@ namespace msa {
 // ---------------------------------------------------------------- small helpers
 TensorPtr reduce_to(const TensorPtr &g, const Dims &sizes, DType dtype) {
   TensorPtr r = g;
+  const bool by_table = (grad_enabled() && requires_grad(g)) || answered_in_python(g);
   const Dims &have = g->shape();
   if (have != sizes) {
     const int extra = static_cast<int>(have.size()) - static_cast<int>(sizes.size());
@@ -15,7 +17,7 @@ TensorPtr reduce_to(const TensorPtr &g, const Dims &sizes, DType dtype) {
       if (d < extra || (sizes[d - extra] == 1 && have[d] != 1)) dims.push_back(d);
     check(extra >= 0, "gradient of shape ", have, " cannot be reduced to ", sizes);
     if (!dims.empty()) {
-      if (grad_enabled() && requires_grad(r)) {
+      if (by_table) {
         Ref d = checked(PyTuple_New(dims.size()));
         for (size_t i = 0; i < dims.size(); ++i) PyTuple_SET_ITEM(d.get(), i, PyLong_FromLongLong(dims[i]));
         r = unwrap(checked(PyObject_CallFunctionObjArgs(table_function("sum"), checked(wrap(r)).get(), d.get(), Py_True,
@@ -26,7 +28,7 @@ TensorPtr reduce_to(const TensorPtr &g, const Dims &sizes, DType dtype) {
       }
     }
     if (r->shape() != sizes) {
-      if (grad_enabled() && requires_grad(r)) {
+      if (by_table) {
         Ref s = checked(PyTuple_New(sizes.size()));
         for (size_t i = 0; i < sizes.size(); ++i) PyTuple_SET_ITEM(s.get(), i, PyLong_FromLongLong(sizes[i]));
         r = unwrap(
@@ -43,7 +45,7 @@ TensorPtr reduce_to(const TensorPtr &g, const Dims &sizes, DType dtype) {
     }
   }
   if (from_ms(r->data_type()) != dtype) {
-    if (grad_enabled() && requires_grad(r)) {
+    if (by_table) {
       r = unwrap(checked(PyObject_CallFunctionObjArgs(table_function("_to_dtype"), checked(wrap(r)).get(),
                                                       dtype_object(dtype), nullptr))
                      .get());
@@ -89,12 +91,38 @@ TensorPtr OpNode::saved_tensor(int param) {
 Ref result_of_none() { return Ref::borrow(Py_None); }
 Ref python_tensor(const TensorPtr &t) { return t ? checked(wrap(t)) : result_of_none(); }
 
+// Where no graph is recorded, formulas call kernels themselves, which need memory. A tensor of a __torch_dispatch__ may
+// have none, so its gradients are computed as for a graph: with operators of the table alone.
+class TableFormulas {
+ public:
+  explicit TableFormulas(bool on) : on_(on && !grad_enabled()), before_(python_dispatch().formulas) {
+    if (!on_) return;
+    python_dispatch().formulas = true;
+    set_grad(true);
+  }
+  ~TableFormulas() {
+    if (!on_) return;
+    python_dispatch().formulas = before_;
+    set_grad(false);
+  }
+  bool on() const { return on_; }
+
+ private:
+  static void set_grad(bool on) { mindspore::pynative::GradState::Get().set_enable_grad(on); }
+  const bool on_, before_;
+};
+
 Tensors OpNode::apply(const Tensors &grads) {
   struct Clear {
     std::vector<std::pair<const SavedTensor *, TensorPtr>> *list;
     ~Clear() { list->clear(); }
   } clear{&unpacked_};
-  return compute(grads);
+  TableFormulas formulas(in_python);
+  Tensors found = compute(grads);
+  if (formulas.on())
+    for (auto &g : found)
+      if (g && requires_grad(g)) g = without_history(g);
+  return found;
 }
 
 Tensors OpNode::compute(const Tensors &grads) {
@@ -102,8 +130,8 @@ Tensors OpNode::compute(const Tensors &grads) {
   // The gradients of further outputs are usually null, because these outputs only serve the backward
   bool first_only = grads[0] != nullptr;
   for (size_t i = 1; i < grads.size(); ++i) first_only = first_only && !grads[i];
-  if (op->native && first_only && !grad_enabled() && fast_path() && on_cpu(grads[0]) && !is_meta(grads[0]) &&
-      op->native(*this, grads[0], &out))
+  if (op->native && first_only && !in_python && !answered_in_python(grads[0]) && !grad_enabled() && fast_path() &&
+      on_cpu(grads[0]) && !is_meta(grads[0]) && op->native(*this, grads[0], &out))
     return out;
   std::unordered_map<int, Ref> cache;
   auto value_of = [&](const Need &n, const Formula &f) -> Ref {

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "../device/trace.h"
+#include "python_dispatch.h"
 #include "rare_facts.h"
 
 namespace msa {
@@ -212,11 +213,16 @@ Ref run_call(Invocation *c) {
   if (tracing)
     trace.begin(c->self->inplace ? "" : "aten::", c->self->inplace ? inplace_name(c->op) : c->op.trace_name, "cpu_op",
                 c->slots, c->n);
-  if (torch_function_handler && overridden(*c))
+  bool in_python = false;
+  if (torch_function_handler && overridden(*c)) {
     if (Ref r = call_override(*c)) return r;
+    in_python = answered_by_program(c->slots, c->n);
+    if (in_python && !c->op.composite)
+      return run_in_python(c->op, reinterpret_cast<PyObject *>(c->self), c->self->inplace, c->slots, c->out);
+  }
   check_self(*c);
   const Ref options = c->out ? take_options_of_out(c->op, c->slots, c->out) : Ref();
-  if (c->op.plain_call && !c->self->inplace && !c->out && !autocasts(c->op))
+  if (c->op.plain_call && !in_python && !c->self->inplace && !c->out && !autocasts(c->op))
     if (PyObject *r = c->op.plain_call(c->op, c->slots)) return Ref(r);
   return c->op.composite ? run_composite(c) : run_operator_call(c);
 }

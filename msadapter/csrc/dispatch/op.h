@@ -159,6 +159,7 @@ struct OpNode final : Node {
   std::vector<std::pair<int, Ref>> plain;         // other values that the formulas use
   std::vector<SavedTensor> results;
   bool released = false;
+  bool in_python = false;  // a __torch_dispatch__ answered the call, and answers the operators of its formulas
   TensorPtr saved_tensor(int param);  // null if it was not saved
   TensorPtr saved_result(int i) { return unpacked(results.at(i)); }
 

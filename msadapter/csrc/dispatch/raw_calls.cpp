@@ -1,5 +1,6 @@
 // raw.Name(...): calls one MindSpore operator without recording a gradient. Python types decide how its arguments are
 // passed.
+#include "../device/python_objects.h"
 #include "internal.h"
 
 namespace msa {
@@ -36,6 +37,9 @@ void box(const Operator &op, int i, PyObject *o, Operand *r) {
   if (is_tensor(o)) {
     r->kind = Arg::kTensor;
     r->tensor = unwrap(o);
+    if (is_meta(r->tensor) && has_object(r->tensor))
+      throw NotImplementedError(op.name + ": a computation that a __torch_dispatch__ does not see, on a " +
+                                type_name(o) + " without memory, is not supported (docs/coverage.md)");
   } else if (PyUnicode_Check(o)) {
     r->kind = Arg::kString;
     r->str = PyUnicode_AsUTF8(o);

@@ -1,9 +1,11 @@
 // Runs a parsed call: out of place or in place, recorded or not.
 #include <algorithm>
 
+#include "../autograd/below.h"
 #include "../device/ascend_limits.h"
 #include "../kernels/category.h"
 #include "rare_facts.h"
+#include "recording.h"
 
 namespace msa {
 
@@ -182,8 +184,7 @@ bool any_requires_grad(const Op &op, const Operand *v) {
   return inference && any_outside_inference(op, v);
 }
 
-// Whether any operand requires grad, differentiable or not. A write that cannot be recorded is refused then.
-static bool anything_requires_grad(const Operand *v, int n) {
+bool anything_requires_grad(const Operand *v, int n) {
   for (int i = 0; i < n; ++i) {
     if (v[i].kind == Arg::kTensor && requires_grad(v[i].tensor)) return true;
     for (auto &t : v[i].tensors)
@@ -300,7 +301,7 @@ static void choose_name(const Op &op, const Operand *v, PyObject **slots, OpNode
     if (fits(one, v, slots)) return node->rename(one.name);
 }
 
-static std::shared_ptr<OpNode> make_node(const Op &op, const Operand *before, PyObject **slots, size_t outputs) {
+std::shared_ptr<OpNode> make_node(const Op &op, const Operand *before, PyObject **slots, size_t outputs) {
   auto node = Node::make<OpNode>(&op, outputs);
   choose_name(op, before, slots, node.get());
   node->inputs.resize(op.params.size());
@@ -323,7 +324,7 @@ static bool can_require_grad(const TensorPtr &t) {
   return is_floating(d) || is_complex(d);
 }
 
-static void attach(const Op &op, const std::shared_ptr<OpNode> &node, const Tensors &results) {
+void attach(const Op &op, const std::shared_ptr<OpNode> &node, const Tensors &results) {
   node->set_output_size(results.size());
   for (size_t i = 0; i < results.size(); ++i) {
     node->add_output_metadata(results[i]);
@@ -389,14 +390,6 @@ static const Operator *mapping(const Op &op, const Operand *v) {
   return with_number ? with_number : op.kernel;
 }
 
-static thread_local Tensors given_results;
-void give_results(Tensors results) { given_results = std::move(results); }
-bool drop_given_results() {
-  const bool left = !given_results.empty();
-  given_results.clear();
-  return left;
-}
-
 // Computes the results with the body for an NPU, if there is one that takes the call. Complex numbers are computed on
 // the host.
 static bool run_npu_body(const Op &op, const Operand *v, PyObject **slots, Results *r) {
@@ -419,14 +412,9 @@ static Results run_declared(const Op &op, Operand *v, PyObject **slots) {
   return r;
 }
 
-// Computes the results with the C++ body if it handles the call, else as declared. Results that were given are taken.
+// Computes the results with the C++ body if it handles the call, else as declared.
 static Results computed(const Op &op, Operand *v, PyObject **slots) {
   Results r;
-  if (!given_results.empty()) {
-    r.tensors.swap(given_results);
-    r.single = r.tensors.size() == 1;
-    return r;
-  }
   if (op.native_body && fast_path() && !shape_only() && scope_tag() == 0 && in_host_memory(v[0]) &&
       call_native(op, v, slots, &r.tensors)) {
     r.single = r.tensors.size() == 1;
@@ -450,12 +438,17 @@ static void separate_results(const Op &op, const Operand *v, Results *r) {
   }
 }
 
+void set_view_of(const TensorPtr &view, const TensorPtr &base, PyObject *base_object, bool single) {
+  const ViewKind kind = !grad_enabled() ? ViewKind::kNoGrad : single ? ViewKind::kNormal : ViewKind::kMultiOutput;
+  // A view of the bytes as integers has no history.
+  if (view->data_type() == base->data_type() || can_require_grad(view)) set_view(view, base, kind, base_object);
+}
+
+// Below the graph there are no views: the call that a __torch_dispatch__ answers makes its result one.
 static void mark_views(const TensorPtr &base, PyObject *base_object, Results *r) {
-  const ViewKind kind = !grad_enabled() ? ViewKind::kNoGrad : r->single ? ViewKind::kNormal : ViewKind::kMultiOutput;
   for (auto &t : r->tensors) {
     if (t == base) t = alias_of(t);
-    // A view of the bytes as integers has no history.
-    if (t->data_type() == base->data_type() || can_require_grad(t)) set_view(t, base, kind, base_object);
+    if (!python_dispatch().inside) set_view_of(t, base, base_object, r->single);
   }
 }
 
@@ -544,11 +537,17 @@ static void check_written_shape(const TensorPtr &self, const Operand *v, int n) 
 
 bool elementwise(const Op &op) { return !op.body && op.kernel->kernel && op.kernel->kernel->elementwise; }
 
-// The node of an in-place call. Formulas that read `self` get a copy of it from before the write, as does `v`.
-static std::shared_ptr<OpNode> make_inplace_node(const Op &op, Operand *v, PyObject **slots) {
+// A copy without history, which a __torch_dispatch__ may make.
+static TensorPtr copy_before_write(const TensorPtr &t) {
+  if (!answered_in_python(t)) return run1("Clone", {Operand::of(t)});
+  NoGrad guard;
+  return unwrap(checked(PyObject_CallMethod(checked(wrap(t)).get(), "clone", nullptr)).get());
+}
+
+std::shared_ptr<OpNode> make_inplace_node(const Op &op, Operand *v, PyObject **slots) {
   if (op.saves_self) {
     const TensorPtr self = v[0].tensor;
-    TensorPtr old = run1("Clone", {Operand::of(self)});
+    TensorPtr old = copy_before_write(self);
     if (requires_grad(self)) {
       Edge e = edge_of(self);
       set_history(old, e.grad_node, e.input_index);
@@ -594,8 +593,7 @@ static void copy_result(const TensorPtr &self, const TensorPtr &result, DType se
   copy_tensor(self, result);
 }
 
-static void record_inplace(const Op &op, const TensorPtr &self, const TensorPtr &result,
-                           const std::shared_ptr<OpNode> &node) {
+void record_inplace(const Op &op, const TensorPtr &self, const TensorPtr &result, const std::shared_ptr<OpNode> &node) {
   rebase_history(self, node);
   if (!op.saves_result || !reads_result(op, *node, 0)) return;
   // A saved result without the history of its node would have no part in second derivatives.
@@ -629,7 +627,7 @@ Ref run_inplace(Op &op, Operand *v, PyObject **slots) {
       if (v[i].kind == Arg::kTensor) check_overlap(self, v[i].tensor);
   const TensorPtr result = computed_inplace(op, self, copy.data(), slots, n);
   if (result != self) copy_result(self, result, self_dtype);
-  self->BumpVersion();
+  if (!python_dispatch().inside) self->BumpVersion();  // else the call that a __torch_dispatch__ answers counts it
   if (node) record_inplace(op, self, result, node);
   return Ref::borrow(slots[0]);
 }

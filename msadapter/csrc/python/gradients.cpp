@@ -1,4 +1,5 @@
 // Functions of `_C` about autograd: gradients of leaves, backward passes, hooks of saved tensors, the grad mode, views.
+#include "../autograd/below.h"
 #include "arguments.h"
 
 namespace msa {
@@ -142,19 +143,6 @@ MSA_FUNCTION(execution_order_) {
     return r.release();
   });
 }
-// give_results(tensors): the results of the next operator that is computed
-MSA_FUNCTION(give_results_) {
-  return guarded([&]() -> PyObject * {
-    expect(n, 1);
-    give_results(tensors_from(a[0]));
-    Py_RETURN_NONE;
-  });
-}
-MSA_FUNCTION(drop_given_results_) {
-  (void)a;
-  (void)n;
-  return PyBool_FromLong(drop_given_results());
-}
 MSA_FUNCTION(inference_mode_) {  // whether this thread is in inference mode
   (void)a;
   (void)n;
@@ -184,10 +172,15 @@ MSA_FUNCTION(mark_inference_) {
 MSA_FUNCTION(is_grad_enabled) {
   (void)a;
   (void)n;
-  return PyBool_FromLong(grad_enabled());
+  const PythonDispatch &dispatch = python_dispatch();
+  return PyBool_FromLong(dispatch.inside ? dispatch.asked_grad : grad_enabled());
 }
 MSA_FUNCTION(set_grad_enabled) {
   (void)n;
+  if (PythonDispatch &dispatch = python_dispatch(); dispatch.inside) {  // nothing is recorded there
+    dispatch.asked_grad = a[0] == Py_True;
+    Py_RETURN_NONE;
+  }
   mindspore::pynative::GradState::Get().set_grad_flag(true);
   mindspore::pynative::GradState::Get().set_enable_grad(a[0] == Py_True);
   Py_RETURN_NONE;
@@ -246,8 +239,6 @@ PyMethodDef functions[] = {MSA_ENTRY("get_grad", get_grad),
                            MSA_ENTRY("current_graph_task_id", current_task_),
                            MSA_ENTRY("current_graph_task_keeps_graph", current_task_keeps_graph_),
                            MSA_ENTRY("current_graph_task_execution_order", execution_order_),
-                           MSA_ENTRY("give_results", give_results_),
-                           MSA_ENTRY("drop_given_results", drop_given_results_),
                            MSA_ENTRY("is_inference_mode_enabled", inference_mode_),
                            MSA_ENTRY("set_inference_mode", set_inference_mode_),
                            MSA_ENTRY("is_inference", is_inference_),

@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 
 #include "../device/trace.h"
+#include "../dispatch/python_dispatch.h"
 #include "../kernels/fft.h"
 #include "../kernels/fused_pointwise.h"
 #include "../kernels/type_names.h"
@@ -217,8 +218,9 @@ extern "C" __attribute__((visibility("default"))) PyObject *PyInit__C() {
   }
   msa::keep_denormals();
   PyObject *m = PyModule_Create(&msa::definition);
-  for (auto init : {msa::init_tensor_class, msa::init_storage, msa::init_gradients, msa::init_ops, msa::init_nodes,
-                    msa::init_exchange, msa::init_signatures, msa::init_devices, msa::init_trace})
+  for (auto init :
+       {msa::init_tensor_class, msa::init_storage, msa::init_gradients, msa::init_ops, msa::init_python_dispatch,
+        msa::init_nodes, msa::init_exchange, msa::init_signatures, msa::init_devices, msa::init_trace})
     if (!m || !init(m)) return nullptr;
   return m;
 }

@@ -1,4 +1,6 @@
 // The parts of the class Tensor that are written in C++: properties, subscripts, and values as Python numbers.
+#include "../device/python_objects.h"
+#include "../dispatch/python_dispatch.h"
 #include "../kernels/wrapping.h"
 #include "arguments.h"
 
@@ -131,6 +133,7 @@ MSA_FUNCTION(item) {
   return guarded([&]() -> PyObject * {
     (void)n;
     TensorPtr t = arg_tensor(a[0]);
+    if (answered_by_program(a[0])) return ask_program("_local_scalar_dense", a[0]).release();
     t = on_host(t);
     Tensor v = view_of(t);
     if (v.numel != 1) fail("a Tensor with ", v.numel, " elements cannot be converted to Scalar");
@@ -180,6 +183,7 @@ int tensor_traverse(PyObject *o, visitproc visit, void *arg) {
   if (!value.IsInitFinished() || value.has_stub()) return 0;
   const TensorPtr t = value.GetTensor();
   if (!t || t.use_count() != 2) return 0;  // one of the two is `t` itself
+  if (const int stop = visit_object(t, visit, arg)) return stop;
   Node *node = only_owned_node(t);
   return node ? visit_references(node, visit, arg) : 0;
 }

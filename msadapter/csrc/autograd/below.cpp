@@ -1,0 +1,34 @@
+// The state of __torch_dispatch__ methods in this thread.
+#include "below.h"
+
+namespace msa {
+
+PythonDispatch &python_dispatch() {
+  thread_local PythonDispatch state;
+  return state;
+}
+
+static mindspore::pynative::GradState &grad_state() { return mindspore::pynative::GradState::Get(); }
+
+BelowGraph::BelowGraph() : before_(python_dispatch()), grad_(grad_enabled()) {
+  PythonDispatch &now = python_dispatch();
+  now.asked_grad = before_.inside ? before_.asked_grad : grad_ && !before_.formulas;
+  now.inside = true;
+  now.formulas = false;
+  grad_state().set_enable_grad(false);
+}
+
+BelowGraph::~BelowGraph() {
+  PythonDispatch &now = python_dispatch();
+  now.inside = before_.inside;
+  now.formulas = before_.formulas;
+  now.asked_grad = before_.asked_grad;
+  grad_state().set_enable_grad(grad_);
+}
+
+TensorPtr without_history(const TensorPtr &t) {
+  if (!has_object(t)) return alias_of(t);
+  return unwrap(checked(PyObject_CallMethod(checked(wrap(t)).get(), "detach", nullptr)).get());
+}
+
+}  // namespace msa

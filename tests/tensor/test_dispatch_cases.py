@@ -1,0 +1,21 @@
+"""`__torch_dispatch__` against the answers recorded from PyTorch."""
+
+from __future__ import annotations
+
+import pytest
+
+import msadapter as torch
+from tests.golden.suites import cases
+from tests.golden.verdict import check
+
+CASES = cases("dispatch")
+
+
+@pytest.fixture(autouse=True)
+def _names(torch_by_name):
+    """Make `import torch` return this project, because the cases import torch's modules by name."""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_case(name):
+    check("dispatch", name, CASES[name], torch)
