@@ -81,6 +81,11 @@ def _mismatch(number: int, output, grad) -> RuntimeError:
     )
 
 
+def _ones_like(out: Tensor) -> Tensor:
+    """Return ones without history. A class with `__torch_dispatch__` is asked once."""
+    return ops.ones_like(out if _C.dispatches(out) else out.detach())
+
+
 def _make_grads(outputs, grads, is_grads_batched: bool) -> list:
     """Return the gradients from which a pass over the outputs starts, and check those that are given.
 
@@ -117,8 +122,7 @@ def _make_grads(outputs, grads, is_grads_batched: bool) -> list:
                         f"grad can be implicitly created only for real scalar outputs but got {out.dtype}"
                     )
                 like = isinstance(place, Tensor)
-                plain = out if _C.dispatches(out) else out.detach()
-                made.append(ops.ones_like(plain) if like else ops.ones(out.shape, dtype=out.dtype))
+                made.append(_ones_like(out) if like else ops.ones(out.shape, dtype=out.dtype))
             else:
                 made.append(None)
         else:

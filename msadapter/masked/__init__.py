@@ -1,6 +1,7 @@
 """torch.masked: reductions and normalizations that ignore elements where a mask is false."""
 
 from .._errors import unsupported
+from ._layouts import _canonical_dim, _input_mask, _output_mask, _where  # noqa: F401
 from ._normalizations import cumprod, cumsum, log_softmax, logaddexp, normalize, softmax, softmin
 from ._reductions import amax, amin, argmax, argmin, logsumexp, mean, median, norm, prod, std, sum, var
 

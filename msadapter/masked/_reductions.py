@@ -4,6 +4,7 @@ from .. import ops
 from .._values.dtype import bool as bool_
 from .._values.dtype import float32, int8, int16, int32, int64, uint8
 from ._fill import all_dims, broadcast_mask, filled
+from ._layouts import reduces_sparse
 
 _NARROW = (bool_, uint8, int8, int16, int32)
 
@@ -13,6 +14,7 @@ def _accumulated(x, dtype):
     return dtype or (int64 if x.dtype in _NARROW else x.dtype)
 
 
+@reduces_sparse("sparse_coo", "sparse_csr")
 def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Sum of the elements where ``mask`` is true over ``dim`` (an int, a tuple, None for all)."""
     dtype = _accumulated(input, dtype)
@@ -20,6 +22,7 @@ def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return ops.sum(x, all_dims(dim, x.ndim), bool(keepdim), dtype=dtype)
 
 
+@reduces_sparse("sparse_coo", "sparse_csr", needs_mask=True)
 def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Product of the elements where ``mask`` is true over ``dim`` (an int, a tuple, None for all)."""
     dtype = _accumulated(input, dtype)
@@ -34,11 +37,13 @@ def _extreme(name: str, input, dim, keepdim, dtype, mask):
     return getattr(ops, name)(x, all_dims(dim, x.ndim), bool(keepdim)).to(dtype or input.dtype)
 
 
+@reduces_sparse("sparse_coo", "sparse_csr", needs_mask=True)
 def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Largest element where ``mask`` is true over ``dim`` (an int, a tuple, None for all)."""
     return _extreme("amax", input, dim, keepdim, dtype, mask)
 
 
+@reduces_sparse("sparse_coo", "sparse_csr", needs_mask=True)
 def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Smallest element where ``mask`` is true over ``dim`` (an int, a tuple, None for all)."""
     return _extreme("amin", input, dim, keepdim, dtype, mask)
@@ -78,6 +83,7 @@ def _count(input, dims, keepdim, mask):
     return sum(held, tuple(dims), keepdim=keepdim, dtype=int64)
 
 
+@reduces_sparse("sparse_csr", needs_mask=True)
 def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Mean of the elements where ``mask`` is true, or nan if there are none. Integers need a ``dtype``."""
     wanted = dtype or input.dtype

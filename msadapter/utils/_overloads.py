@@ -7,18 +7,27 @@ needs the name that PyTorch's dispatcher chooses by the arguments.
 from __future__ import annotations
 
 from .._values.device import accelerator, device
+from ..ops.pointwise_binary import _MODES
 from ..tensor import Tensor
+
+_ROUNDING = {number: name for name, number in _MODES.items()}
 
 # Operators that ATen has under another name.
 NAMES = {
     "_contiguous_copy": "clone",
+    "_div_mode": "div",
+    "_fill_scalar": "fill",
     "_max_all": "max",
+    "_max_dim": "max",
     "_min_all": "min",
+    "_min_dim": "min",
     "_sigmoid_backward": "sigmoid_backward",
     "_split": "split",
     "_tanh_backward": "tanh_backward",
     "_to_device": "_to_copy",
     "_to_dtype": "_to_copy",
+    "_unbind": "unbind",
+    "_where": "where",
     "true_divide": "div",
 }
 
@@ -91,6 +100,10 @@ def as_aten_calls(name: str, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     """Return the arguments of an operator of the table as ATen's operator of another name takes them."""
     if name == "_to_dtype":
         return args[:1], {**kwargs, "dtype": args[1]}
+    if name.rstrip("_") == "_div_mode":
+        return args[:2], {**kwargs, "rounding_mode": _ROUNDING[args[2]]}
     if name == "_to_device":
         return args[:1], {**kwargs, "device": _device_of_tag(args[1])}
+    if name.rstrip("_") == "squeeze" and len(args) > 1 and isinstance(args[1], (list, tuple)) and len(args[1]) == 1:
+        return (args[0], args[1][0]), kwargs
     return args, kwargs

@@ -11,6 +11,8 @@ k = T([[True, False, True], [False, False, False]])
 x = torch.arange(12.0).reshape(3, 4) ** 2
 xs = T([0.0, 1, 4])
 ys = T([0.0, 2, 3, 5])
+def both(sparse):
+    return sparse.layout, sparse.to_dense()
 def grad(function, v):
     v = v.clone().requires_grad_()
     return torch.autograd.grad((function(v) * 3).sum(), v)[0]
@@ -27,6 +29,34 @@ _reductions = [
 ]
 _shaped = [f"m.{name}({x}, 1, mask=k)" for name in _SHAPED for x in _INPUTS]
 _forms = [
+    *[
+        f"both(m.{name}((f * k).{layout}, {dim}, keepdim=True{mask}))"
+        for name in ("sum", "prod", "amax", "amin")
+        for layout, dims in (("to_sparse()", ("0", "1", "None")), ("to_sparse_csr()", ("0", "None")))
+        for dim in dims
+        for mask in ("", ", mask=k.to_sparse()")
+        if mask or name != "amin"  # whose error names amax
+    ],
+    "both(m.sum((f * k).to_sparse(), 1)), both(m.prod((f * k).to_sparse(), 0, mask=k))",
+    "both(m.sum((f * k).to_sparse_csr(), 1, keepdim=True))",
+    "!m.sum((f * k).to_sparse_csr(), 1)",
+    "m.amax((f * k).to_sparse_csr(), 1, mask=k.to_sparse_csr())",
+    "m.mean((f * k).to_sparse(), 1)",
+    "m.sum(f.to_sparse(1), 1, keepdim=True).to_dense(), m.sum((f * k).to_sparse()).to_dense()",
+    "m._where(k, f, T(7.0)), m._where(k.to_sparse(), (f * k).to_sparse(), T(7.0))",
+    "m._where(k.to_sparse_csr(), f.to_sparse_csr(), T(7.0))",
+    "m._where(k.to_sparse(1), f.to_sparse(1), T(7.0))",
+    "m._input_mask(f, mask=k[0]), m._input_mask(f.to_sparse(), mask=k), m._input_mask(f.to_sparse_csr(), mask=k)",
+    "m._input_mask(f)",
+    "m._input_mask(f[0], mask=k)",
+    "m._output_mask(m.sum, f, 1, mask=k), m._output_mask(m.norm, f, 2.0, 0, keepdim=True, mask=k)",
+    "m._output_mask(m.softmax, f, 1, mask=k)",
+    "m._output_mask(torch.sum, f, mask=k)",
+    "m._output_mask(torch.tanh, f, mask=k)",
+    "m._output_mask('sum', f, mask=k)",
+    "m._canonical_dim(None, 3), m._canonical_dim((), 2), m._canonical_dim((2, -3), 3), m._canonical_dim(0, 0)",
+    "m._canonical_dim((0, 0), 3)",
+    "m._canonical_dim(3, 3)",
     *[
         f"m.{name}(f, 1, mask=k.{layout}())"
         for layout in ("to_sparse", "to_sparse_csr")
