@@ -219,8 +219,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
     Raises:
         RuntimeError: the file is truncated or damaged.
     """
-    if weights_only is None:
-        weights_only = _weights_only_by_default(pickle_module)
+    weights_only = _decide_weights_only(weights_only, pickle_module)
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     if mmap and not files.is_path(f):
@@ -272,24 +271,34 @@ def _marked(place, users):
     return marked
 
 
-def _weights_only_by_default(pickle_module) -> bool:
-    forced_on = os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "0").lower() in ("1", "y", "yes", "true")
-    forced_off = os.environ.get("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "0").lower() in ("1", "y", "yes", "true")
+def _is_set(variable: str) -> bool:
+    return os.environ.get(variable, "0").lower() in ("1", "y", "yes", "true")
+
+
+def _decide_weights_only(weights_only, pickle_module) -> bool:
+    """Return what ``weights_only`` means together with the variables of the environment.
+
+    TORCH_FORCE_WEIGHTS_ONLY_LOAD overrules the program. The other variable does not: it only changes the default.
+    """
+    forced_on, forced_off = map(_is_set, ("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"))
     if forced_on and forced_off:
         raise RuntimeError(
-            "Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or "
-            "`TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should "
-            "be set, but both were set."
+            "Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD`"
+            "should be set, but both were set."
         )
-    if forced_off:
-        warnings.warn(
-            "Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected: loading without "
-            "weights_only executes what the file holds.",
-            UserWarning,
-            stacklevel=3,
-        )
-        return False
-    return pickle_module is None
+    if forced_on:
+        return True
+    if weights_only is not None:
+        return weights_only
+    if not forced_off:
+        return pickle_module is None
+    warnings.warn(
+        "Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the"
+        "`weights_only` argument was not explicitly passed to `torch.load`, forcing weights_only=False.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return False
 
 
 def _refuse_other_formats(stream, start, head, file, mmap):

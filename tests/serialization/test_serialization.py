@@ -412,3 +412,30 @@ def test_functions_are_found_where_files_of_pytorch_name_them():
     assert native._fft.fft_rfft is torch.fft.rfft
     with pytest.raises(AttributeError, match="_VariableFunctionsClass.*no_such"):
         _ = native._VariableFunctionsClass.no_such
+
+
+class _Made:
+    """An object that only a load without weights_only makes."""
+
+
+@pytest.mark.parametrize("value", ["1", "yes", "True"])
+def test_the_environment_overrules_weights_only(monkeypatch, value):
+    def load(**options):
+        file.seek(0)
+        return torch.load(file, **options)
+
+    file = io.BytesIO()
+    torch.save(_Made(), file)
+    monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", value)
+    with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+        load(weights_only=False)
+    with pytest.raises(RuntimeError, match="explicit pickle_module"):
+        load(pickle_module=pickle)
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.raises(RuntimeError, match="but both were set"):
+        load()
+    monkeypatch.delenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD")
+    with pytest.warns(UserWarning, match="forcing weights_only=False"):
+        assert type(load()) is _Made
+    with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+        load(weights_only=True)
