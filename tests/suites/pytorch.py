@@ -69,14 +69,9 @@ REASONS = (  # pattern in a failing test's name and error: why it fails, in plac
         "Tensor is a Python class: subclasses with slots, and bases in C, are laid out in another way",
     ),
     (r"set_early_stop_no_recompution", "modes see an operator before autograd saves its operands"),
-    (r"subclass_dispatching_sizes", "a gradient through __torch_dispatch__ of a subclass is refused"),
     (
         r"check_batched_grad",
         "PyTorch refuses a batch of gradients of a sparse tensor, and they are computed here",
-    ),
-    (
-        r"make_dual_torch_dispatch",
-        "operators of a subclass give the subclass, so alias is asked for once more",
     ),
     (
         r"inplace_on_view_same_layout",
