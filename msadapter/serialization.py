@@ -280,7 +280,9 @@ def _decide_weights_only(weights_only, pickle_module) -> bool:
 
     TORCH_FORCE_WEIGHTS_ONLY_LOAD overrules the program. The other variable does not: it only changes the default.
     """
-    forced_on, forced_off = map(_is_set, ("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"))
+    forced_on, forced_off = map(
+        _is_set, ("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
+    )
     if forced_on and forced_off:
         raise RuntimeError(
             "Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD`"

@@ -13,8 +13,10 @@ from ..tensor import Tensor
 from ._fill import all_dims, broadcast_mask
 
 _STRIDED, _COO, _CSR = LAYOUTS["strided"], LAYOUTS["sparse_coo"], LAYOUTS["sparse_csr"]
-_REDUCTIONS = frozenset("sum prod amax amin argmax argmin mean median norm var std logsumexp".split())
-_NORMALIZATIONS = frozenset("softmax log_softmax softmin normalize cumsum cumprod".split())
+_REDUCTIONS = frozenset(
+    ["sum", "prod", "amax", "amin", "argmax", "argmin", "mean", "median", "norm", "var", "std", "logsumexp"]
+)
+_NORMALIZATIONS = frozenset(["softmax", "log_softmax", "softmin", "normalize", "cumsum", "cumprod"])
 
 
 def _canonical_dim(dim, ndim: int) -> tuple[int, ...]:
@@ -52,7 +54,9 @@ def _held(input: Tensor, mask) -> Tensor:
     if input.layout is _CSR:
         ones = ops.ones_like(input.values(), dtype=bool_)
         return sparse_csr_tensor(input.crow_indices(), input.col_indices(), ones, input.shape).to_dense()
-    return sparse_coo_tensor(input._indices(), ops.ones_like(input._values(), dtype=bool_), input.shape).to_dense()
+    return sparse_coo_tensor(
+        input._indices(), ops.ones_like(input._values(), dtype=bool_), input.shape
+    ).to_dense()
 
 
 def reduces_sparse(*layouts: str, needs_mask: bool = False):
@@ -121,7 +125,9 @@ def _output_mask(op, input: Tensor, *args, **kwargs) -> Tensor:
     if op.__name__ in _NORMALIZATIONS:
         return _input_mask(input, *args, **kwargs)
     if op.__name__ not in _REDUCTIONS:
-        raise ValueError(f"_output_mask expected masked operation (got callable {op.__module__}.{op.__name__})")
+        raise ValueError(
+            f"_output_mask expected masked operation (got callable {op.__module__}.{op.__name__})"
+        )
     given = args[1:] if op.__name__ == "norm" else args
     dims = _canonical_dim(given[0] if given else kwargs.get("dim"), input.ndim)
     mask = _input_mask(input, *args, **kwargs)

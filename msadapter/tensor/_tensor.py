@@ -78,7 +78,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
         # The results of such a class are what its __torch_dispatch__ answers, and do not become its tensors afterwards.
         own = getattr_static(cls, "__torch_dispatch__") is not Tensor.__dict__["__torch_dispatch__"]
         if own and getattr_static(cls, "__torch_function__") is Tensor.__dict__["__torch_function__"]:
-            cls.__torch_function__ = _C._disabled_torch_function_impl
+            cls.__torch_function__ = _C._disabled_torch_function_impl  # type: ignore[method-assign]
 
     # ---------------------------------------------------------------- making
     @staticmethod

@@ -55,7 +55,21 @@ _WITH_DIM = {
 }
 # Operators that ATen has for a tensor and for a number. The others take a number as a tensor.
 _TENSOR_OR_SCALAR = frozenset(
-    "bitwise_and bitwise_or bitwise_xor eq fill fmod ge gt le lt masked_fill ne remainder".split()
+    (
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "eq",
+        "fill",
+        "fmod",
+        "ge",
+        "gt",
+        "le",
+        "lt",
+        "masked_fill",
+        "ne",
+        "remainder",
+    )
 )
 
 
@@ -104,6 +118,11 @@ def as_aten_calls(name: str, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         return args[:2], {**kwargs, "rounding_mode": _ROUNDING[args[2]]}
     if name == "_to_device":
         return args[:1], {**kwargs, "device": _device_of_tag(args[1])}
-    if name.rstrip("_") == "squeeze" and len(args) > 1 and isinstance(args[1], (list, tuple)) and len(args[1]) == 1:
+    if (
+        name.rstrip("_") == "squeeze"
+        and len(args) > 1
+        and isinstance(args[1], (list, tuple))
+        and len(args[1]) == 1
+    ):
         return (args[0], args[1][0]), kwargs
     return args, kwargs

@@ -3,8 +3,8 @@
 
 def classes(torch):
     """Return (Boxed, Log): a class without memory that forwards operators and lists them, and a mode that lists them."""
-    from torch.utils._pytree import tree_map
     from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_map
 
     class Boxed(torch.Tensor):
         log: list = []
@@ -13,7 +13,11 @@ def classes(torch):
         def __new__(cls, inner):
             like = {"strides": inner.stride(), "dtype": inner.dtype, "device": inner.device}
             return torch.Tensor._make_wrapper_subclass(
-                cls, inner.size(), storage_offset=inner.storage_offset(), requires_grad=inner.requires_grad, **like
+                cls,
+                inner.size(),
+                storage_offset=inner.storage_offset(),
+                requires_grad=inner.requires_grad,
+                **like,
             )
 
         def __init__(self, inner):
@@ -34,7 +38,9 @@ def classes(torch):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             result = func(*args, **(kwargs or {}))
             needs = [a.requires_grad for a in args if isinstance(a, torch.Tensor)]
-            self.log.append((str(func), needs, getattr(result, "requires_grad", None), torch.is_grad_enabled()))
+            self.log.append(
+                (str(func), needs, getattr(result, "requires_grad", None), torch.is_grad_enabled())
+            )
             return result
 
     return Boxed, Log
@@ -174,7 +180,9 @@ def a_mode_is_below_the_graph(torch):
         with torch.no_grad():
             y.neg()
     y.sum().backward()
-    seen = [row for row in mode.log if row[0] != "aten.detach.default"]  # PyTorch detaches the result that it saves
+    seen = [
+        row for row in mode.log if row[0] != "aten.detach.default"
+    ]  # PyTorch detaches the result that it saves
     return [seen, kept, type(y.grad_fn).__name__, x.grad]
 
 
@@ -314,10 +322,39 @@ def names_of_overloads(torch):
     _, log = classes(torch)
     x, n = torch.ones(2, 3), torch.ones(2, 3, dtype=torch.int64)
     with log() as mode:
-        torch.sum(x), torch.sum(x, 0), torch.sum(x, dim=(0, 1)), x.mean(), x.mean(0), x.any(), x.any(0), x.prod(), x.prod(1)
-        x.max(), x.max(1), x.eq(1), x.eq(x), x > 0, n & n, n & 1, x**2, x**x, 2**x, x / 2, torch.div(x, 2, rounding_mode="floor")
+        (
+            torch.sum(x),
+            torch.sum(x, 0),
+            torch.sum(x, dim=(0, 1)),
+            x.mean(),
+            x.mean(0),
+            x.any(),
+            x.any(0),
+            x.prod(),
+            x.prod(1),
+        )
+        (
+            x.max(),
+            x.max(1),
+            x.eq(1),
+            x.eq(x),
+            x > 0,
+            n & n,
+            n & 1,
+            x**2,
+            x**x,
+            2**x,
+            x / 2,
+            torch.div(x, 2, rounding_mode="floor"),
+        )
         torch.where(x > 0, x, x), x.transpose(0, 1), x.unbind(0), x.squeeze(), x.squeeze(0), x.squeeze((0, 1))
-        x.masked_fill(x > 0, 1.0), x.fill_(2), torch.empty(2), torch.abs(x, out=torch.empty(2, 3)), x.to(torch.float64)
+        (
+            x.masked_fill(x > 0, 1.0),
+            x.fill_(2),
+            torch.empty(2),
+            torch.abs(x, out=torch.empty(2, 3)),
+            x.to(torch.float64),
+        )
         x.remainder(2), x.fmod(x), x.split(1)
     return [name for name, *_ in mode.log]
 

@@ -93,7 +93,9 @@ def test_an_attribute_of_a_saved_tensor_lives_as_long_as_the_graph():
     del leaf, product
     kept = torch.autograd.graph.get_gradient_edge(y)
     del y
-    assert torch.autograd.grad(kept, w, Boxed(torch.ones(2)))[0].inner.tolist() == pytest.approx([3 * math.e**3] * 2)
+    assert torch.autograd.grad(kept, w, Boxed(torch.ones(2)))[0].inner.tolist() == pytest.approx(
+        [3 * math.e**3] * 2
+    )
 
 
 def test_a_kernel_that_a_subclass_does_not_see_is_refused():
