@@ -6,7 +6,7 @@
 namespace msa {
 namespace {
 
-constexpr int64_t kQueries = 64, kKeys = 256;
+constexpr int64_t kMostQueries = 192, kKeys = 256;  // of one block
 
 // Operands: 0 query [b, h, l, e], 1 key [b, hk, s, e], 2 value [b, hk, s, ev], 3 mask? broadcast to [b, h, l, s]
 // (bool: true keeps; else added to the scores), 4 is_causal, 5 scale.
@@ -15,6 +15,7 @@ struct Problem {
   bool masked = false, causal;
   double scale;
   int64_t batch, heads, kv_heads, l, s, e, ev, group;
+  int64_t queries;  // of one block: more of them for long sequences, because each block reads all keys
   explicit Problem(Call &c) : q(c.in(0)), k(c.in(1)), v(c.in(2)), causal(c.flag(4)), scale(c.number(5)) {
     check(q.ndim == 4 && k.ndim == 4 && v.ndim == 4, "scaled_dot_product_attention: expected four dims");
     batch = q.size(0), heads = q.size(1), l = q.size(2), e = q.size(3);
@@ -22,6 +23,7 @@ struct Problem {
     check(kv_heads > 0 && heads % kv_heads == 0,
           "Number of heads in key and value must divide the number of heads in query");
     group = heads / kv_heads;
+    queries = l >= 2 * kMostQueries ? kMostQueries : kMostQueries / 2;
     if (c.has(3)) {
       masked = true;
       mask = expand(c.in(3), {batch, heads, l, s});
@@ -32,24 +34,38 @@ struct Problem {
   }
 };
 
-// Returns a block of `rows` rows as a matrix of the compute type, either in place or converted into `buffer`.
+// The rows of one head from `first` on, as a matrix.
 template <class T>
-Matrix block(const Tensor &t, int64_t b, int64_t h, int64_t first, int64_t rows, compute_t<T> *buffer) {
-  const T *p = t.ptr<T>() + b * t.strides[0] + h * t.strides[1] + first * t.strides[2];
-  if constexpr (std::is_same_v<T, compute_t<T>>)
-    return {p, t.strides[2], t.strides[3]};
-  else {
-    const int64_t n = t.sizes[3];
-    for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < n; ++j) buffer[i * n + j] = p[i * t.strides[2] + j * t.strides[3]];
-    return {buffer, n, 1};
-  }
+Matrix block(const Tensor &t, int64_t b, int64_t h, int64_t first) {
+  return {t.ptr<T>() + b * t.strides[0] + h * t.strides[1] + first * t.strides[2], t.strides[2], t.strides[3]};
 }
 Matrix transposed(const Matrix &m) { return {m.data, m.cs, m.rs}; }
 
-template <class C>
-void product(int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Matrix b, double beta, C *out, int64_t ldc) {
-  blocked::gemm<C, C>(m, n, k, static_cast<C>(alpha), a, b, static_cast<C>(beta), out, ldc);
+// exp(x) for a score less the largest one, or less the log of the sum. Below 1e-38 it is zero, as in PyTorch's kernel.
+inline float weight(float x) {
+  const float e = vec::exp_negative(x < -87.f ? -87.f : x);
+  return x >= -87.f ? e : x < -87.f ? 0.f : x;  // NaN stays NaN
+}
+inline double weight(double x) { return vec::exp(x); }
+
+// The weights of a block as a matrix of the element type, as PyTorch multiplies them. `rounded` has room for them if
+// that is another type than the compute type, in which they are.
+template <class T>
+Matrix weights(const compute_t<T> *from, [[maybe_unused]] T *rounded, [[maybe_unused]] int64_t nq,
+               [[maybe_unused]] int64_t nk) {
+  if constexpr (std::is_same_v<T, compute_t<T>>)
+    return {from, kKeys, 1};
+  else {
+    for (int64_t i = 0; i < nq; ++i) {
+      const float *row = from + i * kKeys;
+      T *to = rounded + i * kKeys;
+      if constexpr (std::is_same_v<T, Half>)
+        narrow_half(to, row, nk);
+      else
+        for (int64_t j = 0; j < nk; ++j) to[j] = convert<T>(row[j]);
+    }
+    return {rounded, kKeys, 1};
+  }
 }
 
 template <class C, class M>
@@ -73,7 +89,7 @@ template <class T>
 void make_scores(const Problem &p, int64_t b, int64_t h, int64_t q0, int64_t nq, const Matrix &q, int64_t k0,
                  int64_t nk, const Matrix &k, compute_t<T> *scores) {
   using C = compute_t<T>;
-  product<C>(nq, nk, p.e, p.scale, q, transposed(k), 0, scores, kKeys);
+  gemm_of_blocks<T>(nq, nk, p.e, static_cast<C>(p.scale), q, transposed(k), 0, scores, kKeys);
   if (p.masked) {
     if (p.mask.dtype == DType::Bool)
       add_mask<C, bool>(p.mask, b, h, q0, nq, k0, nk, scores);
@@ -91,34 +107,31 @@ void make_scores(const Problem &p, int64_t b, int64_t h, int64_t q0, int64_t nq,
 template <class T>
 void forward_block(const Problem &p, int64_t b, int64_t h, int64_t q0, const Tensor &out, const Tensor &lse) {
   using C = compute_t<T>;
-  constexpr bool kWiden = !std::is_same_v<T, C>;
-  const int64_t nq = std::min(kQueries, p.l - q0), kv = h / p.group, seen = p.keys_seen(q0, nq);
-  rows::Buffer<C> scores(kQueries * kKeys), acc(kQueries * p.ev),
-      wide(kWiden ? kQueries * p.e + kKeys * (p.e + p.ev) : 1);
-  C *wide_k = kWiden ? wide + kQueries * p.e : nullptr, *wide_v = kWiden ? wide_k + kKeys * p.e : nullptr;
-  const Matrix q = block<T>(p.q, b, h, q0, nq, wide);
-  C top[kQueries], total[kQueries] = {};
-  std::fill(top, top + kQueries, -std::numeric_limits<C>::infinity());
+  const int64_t nq = std::min(p.queries, p.l - q0), kv = h / p.group, seen = p.keys_seen(q0, nq);
+  rows::Buffer<C> scores(nq * kKeys), acc(nq * p.ev);
+  rows::Buffer<T> rounded(std::is_same_v<T, C> ? 1 : nq * kKeys);
+  const Matrix q = block<T>(p.q, b, h, q0);
+  C top[kMostQueries], total[kMostQueries] = {};
+  std::fill(top, top + nq, -std::numeric_limits<C>::infinity());
   std::fill(acc.get(), acc.get() + nq * p.ev, C(0));
   for (int64_t k0 = 0; k0 < seen; k0 += kKeys) {
     const int64_t nk = std::min(kKeys, seen - k0);
-    make_scores<T>(p, b, h, q0, nq, q, k0, nk, block<T>(p.k, b, kv, k0, nk, wide_k), scores);
+    make_scores<T>(p, b, h, q0, nq, q, k0, nk, block<T>(p.k, b, kv, k0), scores);
     for (int64_t i = 0; i < nq; ++i) {
       C *row = scores + i * kKeys;
       const C high = std::max(top[i], rows::max<C>(nk, [=](int64_t j) { return row[j]; }));
-      if (std::isinf(high) && high < 0) {  // no key has been kept so far
-        std::fill(row, row + nk, C(0));
+      if (std::isinf(high) && high < 0) {  // no key has been kept so far; rows::max does not see NaN
+        total[i] += rows::store_sum(row, nk, [=](int64_t j) { return std::isnan(row[j]) ? row[j] : C(0); });
         continue;
       }
       const C fade = std::exp(top[i] - high);
-      total[i] = total[i] * fade + rows::exp_sum(row, row, nk, high);
-      if constexpr (kWiden)
-        for (int64_t j = 0; j < nk; ++j) row[j] = T(row[j]);  // a matrix of the element type, as in torch
+      total[i] = total[i] * fade + rows::store_sum(row, nk, [=](int64_t j) { return weight(row[j] - high); });
       if (fade != C(1))
         for (int64_t j = 0; j < p.ev; ++j) acc[i * p.ev + j] *= fade;
       top[i] = high;
     }
-    product<C>(nq, p.ev, nk, 1, {scores.get(), kKeys, 1}, block<T>(p.v, b, kv, k0, nk, wide_v), 1, acc.get(), p.ev);
+    gemm_of_blocks<T>(nq, p.ev, nk, 1, weights<T>(scores, rounded, nq, nk), block<T>(p.v, b, kv, k0), 1, acc.get(),
+                      p.ev);
   }
   T *to = out.ptr<T>() + b * out.strides[0] + h * out.strides[1] + q0 * out.strides[2];
   for (int64_t i = 0; i < nq; ++i) {
@@ -143,11 +156,11 @@ void forward(Call &c) {
   const Problem p(c);
   const Tensor out = out_heads(c, 0, p.q, p.ev),
                lse = c.out(1, dtype_of<compute_t<T>>::value, Dims{p.batch, p.heads, p.l});
-  const int64_t blocks = (p.l + kQueries - 1) / kQueries;
+  const int64_t blocks = (p.l + p.queries - 1) / p.queries;
   parallel_for(p.batch * p.heads * blocks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end;
          ++i)  // a head's blocks are neighbours: each thread gets long and short causal ones
-      forward_block<T>(p, i / blocks / p.heads, i / blocks % p.heads, i % blocks * kQueries, out, lse);
+      forward_block<T>(p, i / blocks / p.heads, i / blocks % p.heads, i % blocks * p.queries, out, lse);
   });
 }
 
@@ -158,46 +171,47 @@ struct BackwardHead {
   const Problem &p;
   const Tensor &grad, &out, &lse;
   C *dq, *dk, *dv;  // contiguous: dq [group, l, e], dk [s, e], dv [s, ev]; zero at the start
-  rows::Buffer<C> prob{kQueries * kKeys}, slope{kQueries * kKeys}, wide;
+  rows::Buffer<C> prob{p.queries * kKeys}, slope{p.queries * kKeys};
+  rows::Buffer<T> rounded{std::is_same_v<T, C> ? 1 : p.queries * kKeys};
   BackwardHead(const Problem &problem, const Tensor &g, const Tensor &o, const Tensor &l, C *q, C *k, C *v)
-      : p(problem), grad(g), out(o), lse(l), dq(q), dk(k), dv(v), wide((kQueries + kKeys) * (problem.e + problem.ev)) {}
+      : p(problem), grad(g), out(o), lse(l), dq(q), dk(k), dv(v) {}
 
   void run(int64_t b, int64_t kv) {
     for (int64_t h = 0; h < p.group; ++h)
-      for (int64_t q0 = 0; q0 < p.l; q0 += kQueries) queries(b, kv, h, q0);
+      for (int64_t q0 = 0; q0 < p.l; q0 += p.queries) queries(b, kv, h, q0);
   }
   void queries(int64_t b, int64_t kv, int64_t in_group, int64_t q0) {
-    const int64_t h = kv * p.group + in_group, nq = std::min(kQueries, p.l - q0), seen = p.keys_seen(q0, nq);
-    C *wide_q = wide, *wide_g = wide_q + kQueries * p.e, *wide_k = wide_g + kQueries * p.ev,
-      *wide_v = wide_k + kKeys * p.e;
-    const Matrix q = block<T>(p.q, b, h, q0, nq, wide_q), g = block<T>(grad, b, h, q0, nq, wide_g);
+    const int64_t h = kv * p.group + in_group, nq = std::min(p.queries, p.l - q0), seen = p.keys_seen(q0, nq);
+    const Matrix q = block<T>(p.q, b, h, q0), g = block<T>(grad, b, h, q0);
     const C *lse_row = lse.ptr<C>() + (b * p.heads + h) * p.l + q0;
-    C mean[kQueries];  // sum_j grad_ij out_ij
+    const C scale = static_cast<C>(p.scale);
+    C mean[kMostQueries];  // sum_j grad_ij out_ij
     const T *po = out.ptr<T>() + b * out.strides[0] + h * out.strides[1] + q0 * out.strides[2];
-    const C *pg = static_cast<const C *>(g.data);
+    const T *pg = static_cast<const T *>(g.data);
     for (int64_t i = 0; i < nq; ++i) {
       C sum = 0;
       for (int64_t j = 0; j < p.ev; ++j)
-        sum += pg[i * g.rs + j * g.cs] * convert<C>(po[i * out.strides[2] + j * out.strides[3]]);
+        sum += convert<C>(pg[i * g.rs + j * g.cs]) * convert<C>(po[i * out.strides[2] + j * out.strides[3]]);
       mean[i] = sum;
     }
     for (int64_t k0 = 0; k0 < seen; k0 += kKeys) {
       const int64_t nk = std::min(kKeys, seen - k0);
-      const Matrix k = block<T>(p.k, b, kv, k0, nk, wide_k), v = block<T>(p.v, b, kv, k0, nk, wide_v);
+      const Matrix k = block<T>(p.k, b, kv, k0), v = block<T>(p.v, b, kv, k0);
       make_scores<T>(p, b, h, q0, nq, q, k0, nk, k, prob);
-      product<C>(nq, nk, p.ev, 1, g, transposed(v), 0, slope.get(), kKeys);
+      gemm_of_blocks<T>(nq, nk, p.ev, 1, g, transposed(v), 0, slope, kKeys);
       for (int64_t i = 0; i < nq; ++i) {
         C *x = prob + i * kKeys, *y = slope + i * kKeys;
-        const C shift = lse_row[i], m = mean[i], scale = static_cast<C>(p.scale);
+        const C shift = lse_row[i], m = mean[i];
         for (int64_t j = 0; j < nk; ++j) {
-          x[j] = vec::exp(x[j] - shift);
-          y[j] = x[j] * (y[j] - m) * scale;
+          x[j] = weight(x[j] - shift);
+          y[j] = x[j] * (y[j] - m);
         }
       }
-      const Matrix pm{prob.get(), kKeys, 1}, sm{slope.get(), kKeys, 1};
-      product<C>(nk, p.ev, nq, 1, transposed(pm), g, 1, dv + k0 * p.ev, p.ev);
-      product<C>(nk, p.e, nq, 1, transposed(sm), q, 1, dk + k0 * p.e, p.e);
-      product<C>(nq, p.e, nk, 1, sm, k, 1, dq + (in_group * p.l + q0) * p.e, p.e);
+      const Matrix pm = weights<T>(prob, rounded, nq, nk);
+      gemm_of_blocks<T>(nk, p.ev, nq, 1, transposed(pm), g, 1, dv + k0 * p.ev, p.ev);
+      const Matrix sm = weights<T>(slope, rounded, nq, nk);
+      gemm_of_blocks<T>(nk, p.e, nq, scale, transposed(sm), q, 1, dk + k0 * p.e, p.e);
+      gemm_of_blocks<T>(nq, p.e, nk, scale, sm, k, 1, dq + (in_group * p.l + q0) * p.e, p.e);
     }
   }
 };

@@ -109,6 +109,32 @@ void outer(int64_t m, int64_t n, T alpha, Matrix a, Matrix b, T beta, In *c, int
   parallel_for(m, grain, rows);
 }
 
+// The product of one row of adjacent elements and a B of adjacent elements in one direction. Each number of B is read
+// once and where it is: a copy of B would take longer than the product. Returns false for other operands.
+template <class In, class T>
+bool one_row(int64_t n, int64_t k, T alpha, Matrix a, Matrix b, T beta, T *c) {
+  if (a.cs != 1 || (b.rs != 1 && b.cs != 1)) return false;
+  const In *from = static_cast<const In *>(a.data), *B = static_cast<const In *>(b.data);
+  for (int64_t j = 0; j < n; ++j) c[j] = beta == T(0) ? T(0) : beta * c[j];
+  if (b.rs == 1) {
+    for (int64_t j = 0; j < n; ++j) c[j] += alpha * dot_contiguous<In, T>(from, B + j * b.cs, k);
+    return true;
+  }
+  int64_t p = 0;
+  for (; p + 4 <= k; p += 4) {
+    const In *b0 = B + p * b.rs, *b1 = b0 + b.rs, *b2 = b1 + b.rs, *b3 = b2 + b.rs;
+    const T w0 = alpha * convert<T>(from[p]), w1 = alpha * convert<T>(from[p + 1]),
+            w2 = alpha * convert<T>(from[p + 2]), w3 = alpha * convert<T>(from[p + 3]);
+    for (int64_t j = 0; j < n; ++j)
+      c[j] += (w0 * convert<T>(b0[j]) + w1 * convert<T>(b1[j])) + (w2 * convert<T>(b2[j]) + w3 * convert<T>(b3[j]));
+  }
+  for (; p < k; ++p) {
+    const T w = alpha * convert<T>(from[p]);
+    for (int64_t j = 0; j < n; ++j) c[j] += w * convert<T>(B[p * b.rs + j]);
+  }
+  return true;
+}
+
 // Whether a matrix consists of lines (rows or columns) of adjacent elements, one line after the other, as oneDNN
 // requires. The stride of a dim of size 1 is not used and may be any number; it is replaced by that of a dense
 // matrix.
@@ -139,9 +165,9 @@ void real_gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar &alpha
   if (m == 1) return gemv<In, T>(n, k, al, {b.data, b.cs, b.rs}, static_cast<const In *>(a.data), a.cs, be, c, 1);
   if constexpr (is_floating_v<In> && !std::is_same_v<In, double>)
     if (stored_by_lines(a, m, k) && stored_by_lines(b, k, n) && onednn::preferred(dtype) &&
-        onednn::matmul(dtype, 1, m, n, k, al, a, 0, b, 0, be, c, 0, ldc))
+        onednn::matmul(dtype, dtype, 1, m, n, k, al, a, 0, b, 0, be, c, 0, ldc))
       return;
-  blocked::gemm<In, T>(m, n, k, al, a, b, be, c, ldc);
+  blocked::gemm<In, T, In>(m, n, k, al, a, b, be, c, ldc);
 }
 
 // Computes (Ar + i Ai)(Br + i Bi) with four real products, which read the real and imaginary parts where they are.
@@ -152,7 +178,7 @@ void complex_gemm(int64_t m, int64_t n, int64_t k, std::complex<R> alpha, Matrix
   const R *ar = static_cast<const R *>(a.data), *ai = ar + 1, *br = static_cast<const R *>(b.data), *bi = br + 1;
   R *cr = static_cast<R *>(pc.p), *ci = cr + m * n;
   auto product = [&](const R *x, const R *y, R sign, R keep, R *to) {
-    blocked::gemm<R, R>(m, n, k, sign, {x, 2 * a.rs, 2 * a.cs}, {y, 2 * b.rs, 2 * b.cs}, keep, to, n);
+    blocked::gemm<R, R, R>(m, n, k, sign, {x, 2 * a.rs, 2 * a.cs}, {y, 2 * b.rs, 2 * b.cs}, keep, to, n);
   };
   product(ar, br, 1, 0, cr);
   product(ai, bi, -1, 1, cr);
@@ -208,7 +234,7 @@ void gemm_batched(DType dtype, const Batch &batch, int64_t m, int64_t n, int64_t
   if (batch.count > 1 && m > 1 && n > 1 && k > 1 && !in_parallel_region() && stored_by_lines(a, m, k) &&
       stored_by_lines(b, k, n) && onednn::preferred(dtype) && uniform(batch.a_offset, batch.count, &step_a) &&
       uniform(batch.b_offset, batch.count, &step_b) &&
-      onednn::matmul(dtype, batch.count, m, n, k, alpha.to<float>(), {at(a.data, batch.a_offset[0]), a.rs, a.cs},
+      onednn::matmul(dtype, dtype, batch.count, m, n, k, alpha.to<float>(), {at(a.data, batch.a_offset[0]), a.rs, a.cs},
                      step_a, {at(b.data, batch.b_offset[0]), b.rs, b.cs}, step_b, beta.to<float>(), c, batch.bs_c, ldc))
     return;
   // For few large products the threads share each product. Many small products are divided among the threads.
@@ -225,5 +251,27 @@ void gemm_batched(DType dtype, const Batch &batch, int64_t m, int64_t n, int64_t
 void sgemm(int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b, float beta, float *c, int64_t ldc) {
   gemm(DType::F32, m, n, k, make_scalar(alpha), a, b, make_scalar(beta), c, ldc);
 }
+
+template <class T>
+void gemm_of_blocks(int64_t m, int64_t n, int64_t k, compute_t<T> alpha, Matrix a, Matrix b, compute_t<T> beta,
+                    compute_t<T> *c, int64_t ldc) {
+  constexpr int64_t kStep = 16;
+  if (m == 1 && one_row<T, compute_t<T>>(n, k, alpha, a, b, beta, c)) return;
+  if constexpr (!std::is_same_v<T, double>) {
+    constexpr DType kType = dtype_of<T>::value;
+    if (m % kStep == 0 && n % kStep == 0 && k % kStep == 0 && stored_by_lines(a, m, k) && stored_by_lines(b, k, n) &&
+        onednn::preferred(kType) && onednn::matmul(kType, DType::F32, 1, m, n, k, alpha, a, 0, b, 0, beta, c, 0, ldc))
+      return;
+  }
+  blocked::gemm<T, compute_t<T>, compute_t<T>>(m, n, k, alpha, a, b, beta, c, ldc);
+}
+#define MSA_BLOCKS(T)                                                                                    \
+  template void gemm_of_blocks<T>(int64_t, int64_t, int64_t, compute_t<T>, Matrix, Matrix, compute_t<T>, \
+                                  compute_t<T> *, int64_t);
+MSA_BLOCKS(float)
+MSA_BLOCKS(double)
+MSA_BLOCKS(BFloat16)
+MSA_BLOCKS(Half)
+#undef MSA_BLOCKS
 
 }  // namespace msa

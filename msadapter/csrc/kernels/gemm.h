@@ -27,13 +27,19 @@ void gemm_batched(DType dtype, const Batch &batch, int64_t m, int64_t n, int64_t
                   Matrix b, const Scalar &beta, void *c, int64_t ldc);
 // The product of float32 matrices, for kernels that compute something else by a product.
 void sgemm(int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b, float beta, float *c, int64_t ldc);
+// The product of float, double or 16-bit matrices that is stored as it is summed, in the compute type. It is for
+// kernels that use many products of blocks: oneDNN computes those whose sizes are multiples of 16, because it compiles
+// code for each size, and the blocked kernel the rest.
+template <class T>
+void gemm_of_blocks(int64_t m, int64_t n, int64_t k, compute_t<T> alpha, Matrix a, Matrix b, compute_t<T> beta,
+                    compute_t<T> *c, int64_t ldc);
 
 namespace blocked {
 // The product of this package, for matrices of any strides. It packs blocks of A and B and keeps a tile of C in
 // registers. The result does not depend on the number of threads. T is the type of the sums: float, double, uint32_t or
-// uint64_t. In is the element type of A, B and C, which are converted while they are packed.
-template <class In, class T>
-void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix a, Matrix b, T beta, In *c, int64_t ldc);
+// uint64_t. In is the element type of A and B, which are converted while they are packed. Out is that of C: In or T.
+template <class In, class T, class Out>
+void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix a, Matrix b, T beta, Out *c, int64_t ldc);
 }  // namespace blocked
 
 inline Scalar make_scalar(double v) {

@@ -20,42 +20,57 @@ struct Micro {
   static constexpr int kWidth = kVectorBytes / sizeof(T);
   static constexpr int kNr = 2 * kWidth;
 
-  // tile[i][j] = sum_p a[p][i] * b[p][j]
-  static inline __attribute__((always_inline)) void run(int64_t k, const T *a, const T *b, Vec (&acc)[kMr][2]) {
+  // acc[i][h] = sum_p a[p][i] * b[p][h], for the first Rows rows of A's panel and the first Vectors vectors of B's.
+  template <int Rows, int Vectors>
+  static inline __attribute__((always_inline)) void run(int64_t k, const T *a, const T *b, Vec (&acc)[Rows][Vectors]) {
 #pragma GCC unroll 16
-    for (int i = 0; i < kMr; ++i) acc[i][0] = acc[i][1] = Vec{};
+    for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 2
+      for (int h = 0; h < Vectors; ++h) acc[i][h] = Vec{};
     for (int64_t p = 0; p < k; ++p, a += kMr, b += kNr) {
-      const Vec b0 = *reinterpret_cast<const Vec *>(b), b1 = *reinterpret_cast<const Vec *>(b + kWidth);
+      Vec row[Vectors];
+#pragma GCC unroll 2
+      for (int h = 0; h < Vectors; ++h) row[h] = *reinterpret_cast<const Vec *>(b + h * kWidth);
 #pragma GCC unroll 16
-      for (int i = 0; i < kMr; ++i) {
+      for (int i = 0; i < Rows; ++i) {
         const Vec ai = a[i] - Vec{};
-        acc[i][0] += ai * b0;
-        acc[i][1] += ai * b1;
+#pragma GCC unroll 2
+        for (int h = 0; h < Vectors; ++h) acc[i][h] += ai * row[h];
       }
     }
   }
-  static void full(int64_t k, const T *a, const T *b, T alpha, T beta, T *c, int64_t ldc) {
-    Vec acc[kMr][2];
-    run(k, a, b, acc);
+  // c = beta * c + alpha * the product, for m <= Rows rows and n <= Vectors * kWidth columns
+  template <int Rows, int Vectors>
+  static void tile(int64_t k, const T *a, const T *b, T alpha, T beta, T *c, int64_t ldc, int64_t m, int64_t n) {
+    Vec acc[Rows][Vectors];
+    run<Rows, Vectors>(k, a, b, acc);
+    if (n == Vectors * kWidth) {
 #pragma GCC unroll 16
-    for (int i = 0; i < kMr; ++i)
+      for (int i = 0; i < Rows; ++i)
+        if (i < m)
 #pragma GCC unroll 2
-      for (int h = 0; h < 2; ++h) {
-        Vec *at = reinterpret_cast<Vec *>(c + i * ldc + h * kWidth);
-        const Vec v = acc[i][h] * alpha;
-        *at = beta == T(0) ? v : v + *at * beta;
-      }
-  }
-  static void edge(int64_t k, const T *a, const T *b, T alpha, T beta, T *c, int64_t ldc, int64_t m, int64_t n) {
-    Vec acc[kMr][2];
-    run(k, a, b, acc);
-    T tile[kMr][kNr];
-    std::memcpy(tile, acc, sizeof(tile));
+          for (int h = 0; h < Vectors; ++h) {
+            Vec *at = reinterpret_cast<Vec *>(c + i * ldc + h * kWidth);
+            const Vec v = acc[i][h] * alpha;
+            *at = beta == T(0) ? v : v + *at * beta;
+          }
+      return;
+    }
+    T sums[Rows][Vectors * kWidth];
+    std::memcpy(sums, acc, sizeof(sums));
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) {
         T &at = c[i * ldc + j];
-        at = beta == T(0) ? tile[i][j] * alpha : tile[i][j] * alpha + at * beta;
+        at = beta == T(0) ? sums[i][j] * alpha : sums[i][j] * alpha + at * beta;
       }
+  }
+  // A tile at the border computes half of the rows or columns if these are all that C has.
+  static void any(int64_t k, const T *a, const T *b, T alpha, T beta, T *c, int64_t ldc, int64_t m, int64_t n) {
+    if (m > kMr / 2)
+      n > kWidth ? tile<kMr, 2>(k, a, b, alpha, beta, c, ldc, m, n) : tile<kMr, 1>(k, a, b, alpha, beta, c, ldc, m, n);
+    else
+      n > kWidth ? tile<kMr / 2, 2>(k, a, b, alpha, beta, c, ldc, m, n)
+                 : tile<kMr / 2, 1>(k, a, b, alpha, beta, c, ldc, m, n);
   }
 };
 
@@ -112,13 +127,8 @@ void part(int64_t m, int64_t n, int64_t k, T alpha, Matrix a, Matrix b, T beta, 
         pack<kMr>(A + ic * a.rs + pc * a.cs, a.rs, a.cs, mc, kc, packed_a);
         for (int64_t j = 0; j < nc; j += M::kNr)
           for (int64_t i = 0; i < mc; i += kMr) {
-            T *tile = c + (ic + i) * ldc + jc + j;
-            const T *ta = packed_a + i * kc, *tb = packed_b + j * kc;
-            if (mc - i >= kMr && nc - j >= M::kNr)
-              M::full(kc, ta, tb, alpha, scale, tile, ldc);
-            else
-              M::edge(kc, ta, tb, alpha, scale, tile, ldc, std::min<int64_t>(kMr, mc - i),
-                      std::min<int64_t>(M::kNr, nc - j));
+            M::any(kc, packed_a + i * kc, packed_b + j * kc, alpha, scale, c + (ic + i) * ldc + jc + j, ldc,
+                   std::min<int64_t>(kMr, mc - i), std::min<int64_t>(M::kNr, nc - j));
           }
       }
     }
@@ -147,13 +157,13 @@ void part_converted(int64_t m, int64_t n, int64_t k, T alpha, Matrix a, Matrix b
 
 }  // namespace
 
-template <class In, class T>
-void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix a, Matrix b, T beta, In *c, int64_t ldc) {
+template <class In, class T, class Out>
+void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix a, Matrix b, T beta, Out *c, int64_t ldc) {
   const In *A = static_cast<const In *>(a.data), *B = static_cast<const In *>(b.data);
   auto block = [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
     const Matrix pa{A + i0 * a.rs, a.rs, a.cs}, pb{B + j0 * b.cs, b.rs, b.cs};
-    In *pc = c + i0 * ldc + j0;
-    if constexpr (sizeof(In) == sizeof(T))  // the same type, or the unsigned one of the same size
+    Out *pc = c + i0 * ldc + j0;
+    if constexpr (sizeof(Out) == sizeof(T))  // the same type, or the unsigned one of the same size
       part<In, T>(i1 - i0, j1 - j0, k, alpha, pa, pb, beta, reinterpret_cast<T *>(pc), ldc);
     else
       part_converted<In, T>(i1 - i0, j1 - j0, k, alpha, pa, pb, beta, pc, ldc);
@@ -174,16 +184,21 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix a, Matrix b, T beta, 
   });
 }
 
-#define MSA_GEMM(In, T) template void gemm<In, T>(int64_t, int64_t, int64_t, T, Matrix, Matrix, T, In *, int64_t);
+#define MSA_GEMM(In, T) template void gemm<In, T, In>(int64_t, int64_t, int64_t, T, Matrix, Matrix, T, In *, int64_t);
+#define MSA_GEMM_WIDE(In, T) \
+  template void gemm<In, T, T>(int64_t, int64_t, int64_t, T, Matrix, Matrix, T, T *, int64_t);
 MSA_GEMM(float, float)
 MSA_GEMM(BFloat16, float)
 MSA_GEMM(Half, float)
 MSA_GEMM(double, double)
+MSA_GEMM_WIDE(BFloat16, float)
+MSA_GEMM_WIDE(Half, float)
 MSA_GEMM(int32_t, uint32_t)
 MSA_GEMM(int64_t, uint64_t)
 MSA_GEMM(uint8_t, uint32_t)
 MSA_GEMM(int8_t, uint32_t)
 MSA_GEMM(int16_t, uint32_t)
 #undef MSA_GEMM
+#undef MSA_GEMM_WIDE
 
 }  // namespace msa::blocked

@@ -56,7 +56,7 @@ struct PoolInterface {
 struct Key {
   int64_t v[14];
   float alpha, beta;
-  int dtype, threads;
+  int dtype, written, threads;
   bool operator<(const Key &o) const { return std::memcmp(this, &o, sizeof(Key)) < 0; }
 };
 
@@ -90,8 +90,8 @@ bool build(Product &p, const Key &key) {
     }
     // OneDNN broadcasts a dim of size 1
     if (from == 0 && stride[0] == 0 && i < 2) size[0] = 1, stride[0] = size[1] * size[2];
-    ok = ok &&
-         l.memory_desc_create_with_strides(&desc[i], nd, size, onednn_type(static_cast<DType>(key.dtype)), stride) == 0;
+    const auto type = static_cast<DType>(i == 2 ? key.written : key.dtype);
+    ok = ok && l.memory_desc_create_with_strides(&desc[i], nd, size, onednn_type(type), stride) == 0;
   }
   ok = ok && l.primitive_attr_create(&attr) == 0 && l.post_ops_create(&ops) == 0;
   if (ok && key.alpha != 1.f) ok = l.post_ops_append_eltwise(ops, kEltwiseLinear, key.alpha, 0.f) == 0;
@@ -145,8 +145,8 @@ bool preferred(DType dtype) {
   return (l.isa & (dtype == DType::F32 ? 0x20 : dtype == DType::BF16 ? 0x80 : 0x100)) != 0;
 }
 
-bool matmul(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, float alpha, const Matrix &a, int64_t bs_a,
-            const Matrix &b, int64_t bs_b, float beta, void *c, int64_t bs_c, int64_t ldc) {
+bool matmul(DType dtype, DType written, int64_t batch, int64_t m, int64_t n, int64_t k, float alpha, const Matrix &a,
+            int64_t bs_a, const Matrix &b, int64_t bs_b, float beta, void *c, int64_t bs_c, int64_t ldc) {
   Key key;
   std::memset(static_cast<void *>(&key), 0, sizeof(key));
   const int64_t v[] = {batch, m, n, k, bs_a, a.rs, a.cs, bs_b, b.rs, b.cs, bs_c, ldc, 1};
@@ -154,6 +154,7 @@ bool matmul(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, float a
   key.alpha = alpha;
   key.beta = beta;
   key.dtype = static_cast<int>(dtype);
+  key.written = static_cast<int>(written);
   key.threads = in_parallel_region() ? 1 : num_threads();
   thread_local Cache<Key, Product> cache;
   Library &l = library();

@@ -15,9 +15,10 @@ std::string describe();
 // Whether oneDNN is faster for products of this type on this processor. MSADAPTER_ONEDNN=0 turns it off, =1 uses it
 // for all types that it supports.
 bool preferred(DType dtype);
-// C = alpha * A @ B + beta * C for `batch` products. Returns false if oneDNN declined, and writes nothing then.
-bool matmul(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, float alpha, const Matrix &a, int64_t bs_a,
-            const Matrix &b, int64_t bs_b, float beta, void *c, int64_t bs_c, int64_t ldc);
+// C = alpha * A @ B + beta * C for `batch` products. `dtype` is the element type of A and B, and `written` that of C:
+// the same one or float32. Returns false if oneDNN declined, and writes nothing then.
+bool matmul(DType dtype, DType written, int64_t batch, int64_t m, int64_t n, int64_t k, float alpha, const Matrix &a,
+            int64_t bs_a, const Matrix &b, int64_t bs_b, float beta, void *c, int64_t bs_c, int64_t ldc);
 
 // A convolution in one to three dims, which are the last ones of the arrays. `image` is the side of
 // the input and `result` the side of the output; the weight is [result_channels, image_channels / groups, kernel...].

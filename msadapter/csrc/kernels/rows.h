@@ -48,28 +48,35 @@ inline C max(int64_t n, F f) {
       lane[l] = v > lane[l] ? v : lane[l];
     }
   for (; i < n; ++i) lane[0] = std::max(lane[0], static_cast<C>(f(i)));
-  return *std::max_element(lane, lane + kLanes);
+  for (int half = kLanes / 2; half > 0; half /= 2)
+    for (int l = 0; l < half; ++l) lane[l] = lane[l + half] > lane[l] ? lane[l + half] : lane[l];
+  return lane[0];
 }
 
-// dst[i] = exp(src[i] - shift). Returns the sum of these numbers.
-template <class C>
-inline C exp_sum(const C *src, C *dst, int64_t n, C shift) {
+// dst[i] = f(i). Returns the sum of these numbers.
+template <class C, class F>
+inline C store_sum(C *dst, int64_t n, F f) {
   C lane[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
     for (int l = 0; l < kLanes; ++l) {
-      const C e = vec::exp(src[i + l] - shift);
+      const C e = f(i + l);
       dst[i + l] = e;
       lane[l] += e;
     }
   for (; i < n; ++i) {
-    const C e = vec::exp(src[i] - shift);
+    const C e = f(i);
     dst[i] = e;
     lane[0] += e;
   }
   for (int half = kLanes / 2; half > 0; half /= 2)
     for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
   return lane[0];
+}
+// dst[i] = exp(src[i] - shift). Returns the sum of these numbers.
+template <class C>
+inline C exp_sum(const C *src, C *dst, int64_t n, C shift) {
+  return store_sum(dst, n, [=](int64_t i) { return vec::exp(src[i] - shift); });
 }
 template <class C>
 inline C exp_sum(const C *src, int64_t n, C shift) {

@@ -135,11 +135,15 @@ MSA_INLINE T between(T x, T low, T high) {  // NaN stays NaN
   return y > high ? high : y;
 }
 
+// Results that round to zero have a factor of zero, because a product that underflows takes a processor 150 cycles, and
+// masked scores are full of exp(-inf).
 template <class T>
 MSA_INLINE T exp(T x) {
+  constexpr T low = sizeof(T) == 4 ? T(-104) : T(-746), high = sizeof(T) == 4 ? T(89) : T(710);
   T shifted;
-  const T q = expm1_reduced(sizeof(T) == 4 ? between(x, T(-104), T(89)) : between(x, T(-746), T(710)), &shifted);
-  return scaled(q + T(1), exponent_of(shifted));
+  const T q = expm1_reduced(between(x, low, high), &shifted);
+  const auto n = exponent_of(shifted), half = n >> 1;
+  return (q + T(1)) * power_of_two<T>(half) * (x < low ? T(0) : power_of_two<T>(n - half));
 }
 
 // 1 + exp(x). Where exp(x) is too small for a normal number the sum is 1, so one power of two is enough. It is that of
