@@ -8,14 +8,11 @@ PythonDispatch &python_dispatch() {
   return state;
 }
 
-static mindspore::pynative::GradState &grad_state() { return mindspore::pynative::GradState::Get(); }
-
-BelowGraph::BelowGraph() : before_(python_dispatch()), grad_(grad_enabled()) {
+BelowGraph::BelowGraph() : before_(python_dispatch()) {
   PythonDispatch &now = python_dispatch();
-  now.asked_grad = before_.inside ? before_.asked_grad : grad_ && !before_.formulas;
+  now.asked_grad = before_.inside ? before_.asked_grad : grad_.before && !before_.formulas;
   now.inside = true;
   now.formulas = false;
-  grad_state().set_enable_grad(false);
 }
 
 BelowGraph::~BelowGraph() {
@@ -23,7 +20,6 @@ BelowGraph::~BelowGraph() {
   now.inside = before_.inside;
   now.formulas = before_.formulas;
   now.asked_grad = before_.asked_grad;
-  grad_state().set_enable_grad(grad_);
 }
 
 TensorPtr without_history(const TensorPtr &t) {

@@ -27,7 +27,7 @@ class BelowGraph {
 
  private:
   PythonDispatch before_;
-  bool grad_;
+  NoGrad grad_;
 };
 
 // A tensor with the same numbers and without history: by the method `detach` of a class with a __torch_dispatch__.

@@ -287,11 +287,6 @@ struct Running {
   }
   std::vector<SavedHooks> hooks;
 };
-struct GradMode {
-  explicit GradMode(bool on) : before(grad_enabled()) { mindspore::pynative::GradState::Get().set_enable_grad(on); }
-  ~GradMode() { mindspore::pynative::GradState::Get().set_enable_grad(before); }
-  bool before;
-};
 
 void put_gradient(const Edge &e, const TensorPtr &gradient, Task *task) {
   Tensors &buffer = task->buffers[e.grad_node.get()];

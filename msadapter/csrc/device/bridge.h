@@ -165,15 +165,6 @@ inline Ref checked(PyObject *o) {
 // Sets the Python exception for the C++ exception that is being handled (used in catch (...)).
 void translate_exception();
 
-class NoGrad {
- public:
-  NoGrad() : previous_(state().enable_grad()) { state().set_enable_grad(false); }
-  ~NoGrad() { state().set_enable_grad(previous_); }
-
- private:
-  static mindspore::pynative::GradState &state() { return mindspore::pynative::GradState::Get(); }
-  bool previous_;
-};
 // Grad mode is MindSpore's own thread-local switch. MindSpore has a second flag, which is false in new threads and
 // after some of its errors; it is set to true wherever grad mode is read.
 inline bool grad_enabled() {
@@ -181,5 +172,17 @@ inline bool grad_enabled() {
   if (!s.grad_flag()) s.set_grad_flag(true);
   return s.enable_grad();
 }
+inline void set_grad_enabled(bool on) { mindspore::pynative::GradState::Get().set_enable_grad(on); }
+
+// A scope with grad mode on or off.
+struct GradMode {
+  explicit GradMode(bool on) : before(grad_enabled()) { set_grad_enabled(on); }
+  ~GradMode() { set_grad_enabled(before); }
+  GradMode(const GradMode &) = delete;
+  const bool before;
+};
+struct NoGrad : GradMode {
+  NoGrad() : GradMode(false) {}
+};
 
 }  // namespace msa

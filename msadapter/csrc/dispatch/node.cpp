@@ -1,4 +1,6 @@
 // The graph node of an operator's call, and the reduction of its gradients to the shapes of the inputs.
+#include <optional>
+
 #include "../autograd/below.h"
 #include "../device/geometry.h"
 #include "internal.h"
@@ -95,21 +97,19 @@ Ref python_tensor(const TensorPtr &t) { return t ? checked(wrap(t)) : result_of_
 // have none, so its gradients are computed as for a graph: with operators of the table alone.
 class TableFormulas {
  public:
-  explicit TableFormulas(bool on) : on_(on && !grad_enabled()), before_(python_dispatch().formulas) {
-    if (!on_) return;
+  explicit TableFormulas(bool wanted) : before_(python_dispatch().formulas) {
+    if (!wanted || grad_enabled()) return;
     python_dispatch().formulas = true;
-    set_grad(true);
+    mode_.emplace(true);
   }
   ~TableFormulas() {
-    if (!on_) return;
-    python_dispatch().formulas = before_;
-    set_grad(false);
+    if (on()) python_dispatch().formulas = before_;
   }
-  bool on() const { return on_; }
+  bool on() const { return mode_.has_value(); }
 
  private:
-  static void set_grad(bool on) { mindspore::pynative::GradState::Get().set_enable_grad(on); }
-  const bool on_, before_;
+  const bool before_;
+  std::optional<GradMode> mode_;
 };
 
 Tensors OpNode::apply(const Tensors &grads) {

@@ -9,8 +9,6 @@ namespace msa {
 
 namespace {
 
-mindspore::pynative::GradState &grad_state() { return mindspore::pynative::GradState::Get(); }
-
 PyObject *handler = nullptr;        // (function, args, kwargs) -> the answer to a call of the table
 PyObject *named_handler = nullptr;  // (name, tensor) -> the answer to another operator, which is not recorded
 
@@ -251,7 +249,7 @@ PyObject *keep(PyObject *, PyObject *tensor) {
 PyObject *leave_dispatch(PyObject *, PyObject *) {
   PythonDispatch &state = python_dispatch();
   Ref before = Ref::borrow(state.inside ? Py_True : Py_False);
-  if (state.inside) grad_state().set_enable_grad(state.asked_grad);
+  if (state.inside) set_grad_enabled(state.asked_grad);
   state.inside = false;
   return before.release();
 }
@@ -260,7 +258,7 @@ PyObject *return_to_dispatch(PyObject *, PyObject *inside) {
   if (inside == Py_True) {
     state.inside = true;
     state.asked_grad = grad_enabled();
-    grad_state().set_enable_grad(false);
+    set_grad_enabled(false);
   }
   Py_RETURN_NONE;
 }

@@ -41,8 +41,9 @@ T dot_contiguous(const In *a, const In *b, int64_t n) {
 }
 
 // y[i * ys] = beta * y[i * ys] + alpha * sum_j A(i, j) x[j * xs]
-template <class In, class T>
-void gemv(int64_t m, int64_t k, T alpha, Matrix a, const In *x, int64_t xs, T beta, In *y, int64_t ys) {
+// Out is the element type of y: In or T.
+template <class In, class T, class Out>
+void gemv(int64_t m, int64_t k, T alpha, Matrix a, const In *x, int64_t xs, T beta, Out *y, int64_t ys) {
   const In *A = static_cast<const In *>(a.data);
   Buffer packed(xs == 1 ? 1 : sizeof(In) * k);
   if (xs != 1) {
@@ -51,8 +52,8 @@ void gemv(int64_t m, int64_t k, T alpha, Matrix a, const In *x, int64_t xs, T be
     x = p;
   }
   auto store = [&](int64_t i, T v) {
-    In &at = y[i * ys];
-    at = convert<In>(beta == T(0) ? v * alpha : v * alpha + beta * convert<T>(at));
+    Out &at = y[i * ys];
+    at = convert<Out>(beta == T(0) ? v * alpha : v * alpha + beta * convert<T>(at));
   };
   const int64_t grain = std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(k, 1));
   if (a.cs == 1 || k == 1) {
@@ -109,32 +110,6 @@ void outer(int64_t m, int64_t n, T alpha, Matrix a, Matrix b, T beta, In *c, int
   parallel_for(m, grain, rows);
 }
 
-// The product of one row of adjacent elements and a B of adjacent elements in one direction. Each number of B is read
-// once and where it is: a copy of B would take longer than the product. Returns false for other operands.
-template <class In, class T>
-bool one_row(int64_t n, int64_t k, T alpha, Matrix a, Matrix b, T beta, T *c) {
-  if (a.cs != 1 || (b.rs != 1 && b.cs != 1)) return false;
-  const In *from = static_cast<const In *>(a.data), *B = static_cast<const In *>(b.data);
-  for (int64_t j = 0; j < n; ++j) c[j] = beta == T(0) ? T(0) : beta * c[j];
-  if (b.rs == 1) {
-    for (int64_t j = 0; j < n; ++j) c[j] += alpha * dot_contiguous<In, T>(from, B + j * b.cs, k);
-    return true;
-  }
-  int64_t p = 0;
-  for (; p + 4 <= k; p += 4) {
-    const In *b0 = B + p * b.rs, *b1 = b0 + b.rs, *b2 = b1 + b.rs, *b3 = b2 + b.rs;
-    const T w0 = alpha * convert<T>(from[p]), w1 = alpha * convert<T>(from[p + 1]),
-            w2 = alpha * convert<T>(from[p + 2]), w3 = alpha * convert<T>(from[p + 3]);
-    for (int64_t j = 0; j < n; ++j)
-      c[j] += (w0 * convert<T>(b0[j]) + w1 * convert<T>(b1[j])) + (w2 * convert<T>(b2[j]) + w3 * convert<T>(b3[j]));
-  }
-  for (; p < k; ++p) {
-    const T w = alpha * convert<T>(from[p]);
-    for (int64_t j = 0; j < n; ++j) c[j] += w * convert<T>(B[p * b.rs + j]);
-  }
-  return true;
-}
-
 // Whether a matrix consists of lines (rows or columns) of adjacent elements, one line after the other, as oneDNN
 // requires. The stride of a dim of size 1 is not used and may be any number; it is replaced by that of a dense
 // matrix.
@@ -160,9 +135,9 @@ void real_gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar &alpha
   // A number that does not fit the signed type is an error.
   using Factor = std::conditional_t<!std::is_integral_v<T>, T, std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>;
   const T al = static_cast<T>(alpha.to<Factor>()), be = static_cast<T>(beta.to<Factor>());
-  if (n == 1) return gemv<In, T>(m, k, al, a, static_cast<const In *>(b.data), b.rs, be, c, ldc);
+  if (n == 1) return gemv<In, T, In>(m, k, al, a, static_cast<const In *>(b.data), b.rs, be, c, ldc);
   if (k == 1) return outer<In, T>(m, n, al, a, b, be, c, ldc);
-  if (m == 1) return gemv<In, T>(n, k, al, {b.data, b.cs, b.rs}, static_cast<const In *>(a.data), a.cs, be, c, 1);
+  if (m == 1) return gemv<In, T, In>(n, k, al, {b.data, b.cs, b.rs}, static_cast<const In *>(a.data), a.cs, be, c, 1);
   if constexpr (is_floating_v<In> && !std::is_same_v<In, double>)
     if (stored_by_lines(a, m, k) && stored_by_lines(b, k, n) && onednn::preferred(dtype) &&
         onednn::matmul(dtype, dtype, 1, m, n, k, al, a, 0, b, 0, be, c, 0, ldc))
@@ -256,7 +231,9 @@ template <class T>
 void gemm_of_blocks(int64_t m, int64_t n, int64_t k, compute_t<T> alpha, Matrix a, Matrix b, compute_t<T> beta,
                     compute_t<T> *c, int64_t ldc) {
   constexpr int64_t kStep = 16;
-  if (m == 1 && one_row<T, compute_t<T>>(n, k, alpha, a, b, beta, c)) return;
+  if (m == 1)  // a copy of B would take longer than the product
+    return gemv<T, compute_t<T>, compute_t<T>>(n, k, alpha, {b.data, b.cs, b.rs}, static_cast<const T *>(a.data), a.cs,
+                                               beta, c, 1);
   if constexpr (!std::is_same_v<T, double>) {
     constexpr DType kType = dtype_of<T>::value;
     if (m % kStep == 0 && n % kStep == 0 && k % kStep == 0 && stored_by_lines(a, m, k) && stored_by_lines(b, k, n) &&
