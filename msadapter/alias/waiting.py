@@ -17,6 +17,7 @@ from types import ModuleType
 
 from .absent import explain
 
+_PACKAGE = __name__.partition(".")[0]
 # Special names that load the module. The import system reads `__spec__` of a module in sys.modules, and
 # `__path__` of the parent of a module that it loads.
 _LOADING = ("__spec__", "__path__", "__dict__", "__all__", "__doc__", "__getattr__", "__version__")
@@ -86,6 +87,24 @@ class _WaitingLoader(Loader):
             del _finder.loading[name]
 
 
+class _LoadedLoader(Loader):
+    """Gives the import system a module that has been loaded already.
+
+    It asks for a submodule of a waiting package, and reads ``__path__`` of the package first. That loads the package, and with it
+    often the submodule, which must not be loaded once more.
+    """
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module = module
+        self.spec = module.__spec__
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self.module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self.spec
+
+
 class _WaitingFinder:
     """Finds waiting modules, when the import system wants to load them."""
 
@@ -97,7 +116,12 @@ class _WaitingFinder:
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
         module = self.modules.get(fullname)
         if module is None:
-            return None
+            loaded = (
+                sys.modules.get(fullname)
+                if target is None and fullname.partition(".")[0] == _PACKAGE
+                else None
+            )
+            return None if loaded is None else ModuleSpec(fullname, _LoadedLoader(loaded))
         spec = PathFinder.find_spec(fullname, path)  # type: ignore[arg-type]
         if spec is None or spec.loader is None:
             return None

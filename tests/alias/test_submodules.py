@@ -67,6 +67,22 @@ for name, function in (("torch.multiprocessing.reductions", "init_reductions"), 
 """)
 
 
+def test_a_module_that_its_waiting_package_loads_is_loaded_once():
+    """The import system reads __path__ of the package. That loads the package, and with it the module that was asked for."""
+    python("""
+import sys
+import torch
+from msadapter.alias.waiting import is_waiting
+assert is_waiting(sys.modules["msadapter.func"])
+from msadapter.func._derivatives import active
+assert torch.func.grad.__globals__ is sys.modules["msadapter.func._derivatives"].__dict__ is active.__globals__
+assert sys.modules["msadapter.func._derivatives"].__spec__.origin.endswith("_derivatives.py")
+seen = []
+torch.func.grad(lambda a: (seen.append(active()), a)[1])(torch.ones(()))
+assert seen == [True]
+""")
+
+
 def test_modules_with_another_name_here_are_attributes_of_their_parents():
     python("""
 import importlib, sys
