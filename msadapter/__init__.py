@@ -47,7 +47,16 @@ def _native_option(name: str):
         if name in vars(_C):
             return vars(_C)[name]
     # torch imports these modules itself, so programs use them without an import
-    if name in ("_distributed_c10d", "_autograd", "_dynamo", "_nn", "_linalg", "_fft", "_special"):
+    if name in (
+        "_distributed_c10d",
+        "_autograd",
+        "_dynamo",
+        "_functorch",
+        "_nn",
+        "_linalg",
+        "_fft",
+        "_special",
+    ):
         return _importlib.import_module(f"{_C.__name__}.{name}")
     if name == "_functions":
         return _importlib.import_module("msadapter.autograd._functions")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 
 from .._errors import unsupported
+from .._values.base import as_leaf
 from ..autograd import enable_grad, grad, is_grad_enabled
 from ..ops._declare import declarations, t
 from ..tensor import Tensor
@@ -22,7 +23,7 @@ def _vjp(forward, grad_output, *inputs):
     """Return the gradients of ``inputs`` through ``forward``, or None for inputs that it does not depend on."""
     again = is_grad_enabled() and any(x.requires_grad for x in (grad_output, *inputs))
     with enable_grad():
-        leaves = [x if again and x.requires_grad else x.detach().requires_grad_() for x in inputs]
+        leaves = [x if again and x.requires_grad else as_leaf(x.detach()) for x in inputs]
         found = grad(forward(*leaves), leaves, grad_output, create_graph=again, allow_unused=True)
     return tuple(found)
 
@@ -188,14 +189,14 @@ def _convolution_double_backward(ggI, ggW, ggb, gO, weight, self, stride, paddin
         bias = None if ggb is None else w.new_zeros(ggb.shape)
         options = (stride, padding, dilation, transposed, output_padding, groups)
         with enable_grad():
-            leaves = [y if y.requires_grad else y.detach().requires_grad_() for y in (x, w)]
-            leaves += [] if bias is None else [bias.requires_grad_()]
+            leaves = [y if y.requires_grad else as_leaf(y.detach()) for y in (x, w)]
+            leaves += [] if bias is None else [as_leaf(bias)]
             out = t.convolution(*leaves[:2], leaves[2] if bias is not None else None, *options)
             return grad(out, leaves, g, create_graph=True)
 
     wanted = (ggI, ggW) if ggb is None else (ggI, ggW, ggb)
     with enable_grad():
-        inputs = [x.detach().requires_grad_() for x in (gO, self, weight)]
+        inputs = [as_leaf(x.detach()) for x in (gO, self, weight)]
         pairs = [(g, v) for g, v in zip(first(*inputs), wanted, strict=True) if v is not None]
         outs, vectors = zip(*pairs, strict=True) if pairs else ((), ())
         found = grad(outs, inputs, vectors, allow_unused=True) if pairs else (None,) * 3

@@ -6,6 +6,7 @@ import builtins
 
 from .._errors import unsupported
 from .._host.native import load
+from .._values.base import as_leaf
 from ..ops._declare import declarations, namespaces, t
 from ..tensor import Tensor, UntypedStorage
 
@@ -124,7 +125,7 @@ def from_file(filename, shared=None, size=0, *, dtype=None, device=None, require
     dtype = dtype or load().default_dtype()
     untyped = UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize)
     found = Tensor._from_storage(untyped, dtype, 0, (size,), (1,))
-    return found.requires_grad_() if requires_grad else found
+    return as_leaf(found) if requires_grad else found
 
 
 def _scaled_dot_product_attention_math(

@@ -120,8 +120,14 @@ batched_function = _point(
 )
 batches = _point(
     "batches",
-    "What torch.autograd.forward_ad has to know about tensors inside of vmap: their class (kind), and the functions whole, plain "
-    "and wrapped, which give a tensor all batch dims, take it out and put it in again. By torch.func.",
+    "What torch.autograd has to know about tensors inside of vmap: their class (kind), the functions whole, plain and "
+    "wrapped, which give a tensor all batch dims, take it out and put it in again, and gradients_of_each, which makes a backward "
+    "pass for each element of a batch of gradients. By torch.func.",
+)
+refuse_in_transform = _point(
+    "refuse_in_transform",
+    "Called with the name of a method that PyTorch refuses inside of a function that torch.func transforms, such as "
+    "requires_grad_; RuntimeError if such a function runs. By torch.func.",
 )
 vmap = _point("vmap", "The vmap with which gradient checks batch a function. By torch._vmap_internals.")
 refused_by_function = _point(

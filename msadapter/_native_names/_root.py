@@ -16,6 +16,7 @@ from ..autograd import _tangents
 from ..autograd.grad_mode import is_multithreading_enabled
 from ..backends import mkldnn
 from ..func._derivatives import active
+from ..func._looped import Fallback
 from ..jit import is_tracing
 from ..ops._declare import namespaces
 from ..tensor import device
@@ -82,6 +83,16 @@ def _are_functorch_transforms_active() -> bool:
     return active()
 
 
+def _debug_only_display_vmap_fallback_warnings(shown: bool) -> None:
+    """Set whether operators warn when they run once for each element of a batch."""
+    Fallback.warns = bool(shown)
+
+
+def _debug_only_are_vmap_fallback_warnings_enabled() -> bool:
+    """Return whether operators warn when they run once for each element of a batch."""
+    return Fallback.warns
+
+
 def _get_tracing_state():
     """Return None, or while torch.jit.trace runs a program, something that is true."""
     return True if is_tracing() else None
@@ -144,6 +155,8 @@ class _VariableFunctionsClass(metaclass=_FunctionsOfTorch):
 _written = (
     _VariableFunctionsClass,
     _are_functorch_transforms_active,
+    _debug_only_display_vmap_fallback_warnings,
+    _debug_only_are_vmap_fallback_warnings_enabled,
     _get_tracing_state,
     _WeakTensorRef,
     _get_mkldnn_enabled,

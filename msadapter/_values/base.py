@@ -20,6 +20,16 @@ class Plain(Base):
     """
 
 
+def as_leaf(tensor, wanted: bool = True):
+    """Set ``requires_grad`` of a new tensor, and return it.
+
+    The package uses it instead of ``requires_grad_``, which is refused inside of a function that torch.func transforms.
+    """
+    if not wanted or tensor.is_leaf:  # the result of an operation requires grad already
+        tensor.requires_grad = wanted
+    return tensor
+
+
 def device_of(tensor) -> Device:
     """Return the device of a tensor: cpu, or the accelerator under the name that this run uses."""
     tag = _C.device_tag(tensor)

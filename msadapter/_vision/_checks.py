@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._values.base import as_leaf
 from .._values.dtype import float16, float32, float64
 from ..autograd import grad as gradient_of
 from ..autograd import grad_mode
@@ -55,7 +56,7 @@ def gradient(function, inputs: tuple, grad):
     They are zeros for an input that nothing was read from, for example where there are no regions.
     """
     with grad_mode.enable_grad():
-        leaves = tuple(x.detach().requires_grad_() for x in inputs)
+        leaves = tuple(as_leaf(x.detach()) for x in inputs)
         result = function(*leaves)
         found = [None] * len(leaves)
         if result.requires_grad:

@@ -6,7 +6,8 @@ and why.
 
 # Modules of msadapter with the same name.
 PRESENT = """
-_VF __config__ __future__ _C _C._autograd _C._distributed_c10d _C._dynamo _C._fft _C._linalg _C._nn _C._profiler _C._special
+_VF __config__ __future__ _C _C._autograd _C._distributed_c10d _C._dynamo _C._fft _C._functorch _C._linalg _C._nn _C._profiler
+_C._special
 _compile _custom_ops _ops _vmap_internals monitor _functorch _functorch.apis _functorch.batch_norm_replacement
 _functorch.eager_transforms _functorch.functional_call _logging _logging._internal _library _library.custom_ops _subclasses
 _subclasses.fake_tensor _subclasses.functional_tensor _utils accelerator amp amp.autocast_mode

@@ -9,6 +9,7 @@ from __future__ import annotations
 from .. import ops
 from .._host import extensions
 from .._host.native import load
+from .._values.base import as_leaf
 from ..ops._declare import declaration_of
 from ..ops._generator import default_generator
 from ..tensor import Tensor
@@ -217,7 +218,7 @@ def _tangents_of(name, function, args, kwargs, duals) -> list:
     )
     with enable_grad():
         leaves = {
-            key: x.view_as(x) if linked and x.requires_grad else x.detach().requires_grad_()
+            key: x.view_as(x) if linked and x.requires_grad else as_leaf(x.detach())
             for key, (x, _) in duals.items()
         }
         vectors = [v for _, v in duals.values()]
@@ -248,7 +249,7 @@ def _pushed(output, leaves, vectors, linked: bool):
     """Return the derivative with respect to u of the sum of (J_i^T u) . v_i over the dual arguments."""
     if not output.requires_grad:
         return None
-    u = ops.zeros_like(output.detach()).requires_grad_()
+    u = as_leaf(ops.zeros_like(output.detach()))
     back = grad(output, leaves, u, retain_graph=True, create_graph=True, allow_unused=True)
     pairs = [(g, v) for g, v in zip(back, vectors, strict=True) if g is not None]
     if not pairs:

@@ -6,6 +6,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Mapping
 
+from .._host import extensions
 from .._host.native import load
 
 _C = load()
@@ -97,6 +98,9 @@ def register_post_accumulate(tensor, hook) -> RemovableHandle:
 
 
 def retain_grad(tensor) -> None:
+    refuse = extensions.refuse_in_transform.value
+    if refuse is not None:
+        refuse("retain_grad")
     if not tensor.requires_grad:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     if tensor.is_leaf or tensor.retains_grad:

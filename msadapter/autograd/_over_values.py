@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from .._host import extensions
 from .._host.native import load
+from .._values.base import as_leaf
 from .._values.layout import LAYOUTS
 from ..ops._declare import t
 from ..tensor import Tensor
@@ -84,7 +85,7 @@ class OverValues(Tensor):
     retains_grad = property(lambda self: self._v.retains_grad)
 
     def requires_grad_(self, requires_grad=True):
-        self._v.requires_grad_(requires_grad)
+        as_leaf(self._v, requires_grad)
         return self
 
     @property

@@ -202,8 +202,11 @@ def backward(
     """Add the gradients of ``tensors`` to ``.grad`` of the graph's leaves (or only of ``inputs``).
 
     ``grad_tensors`` has the shapes of ``tensors``; it may be left out for tensors with one element.
-    RuntimeError if a tensor does not require grad, or if its graph has been freed.
+    RuntimeError if a tensor does not require grad, if its graph has been freed, or inside of a function that torch.func transforms.
     """
+    refuse = extensions.refuse_in_transform.value
+    if refuse is not None:
+        refuse("backward")
     tensors = _sequence(tensors)
     if inputs is not None:
         inputs = _sequence(inputs)
@@ -281,9 +284,11 @@ def grad(
     keep = create_graph if retain_graph is None else retain_graph
 
     def run(vectors, create):
-        return _execute(
-            outputs, vectors, inputs, bool(keep) or (create and not create_graph), create, bool(allow), False
-        )
+        def one(vectors, keep):
+            return _execute(outputs, vectors, inputs, keep, create, bool(allow), False)
+
+        keeps, batches = bool(keep) or (create and not create_graph), extensions.batches.value
+        return one(vectors, keeps) if batches is None else batches.gradients_of_each(one, vectors, keeps)
 
     follow = extensions.forward_gradients.value
     result = run(grads, bool(create_graph)) if follow is None else follow(run, grads, bool(create_graph))

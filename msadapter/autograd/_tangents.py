@@ -12,6 +12,7 @@ import weakref
 from .. import ops
 from .._errors import unsupported
 from .._host import extensions
+from .._values.base import as_leaf
 
 # the tangents of the current level, as the single element of this list; empty outside of a level
 levels: list[Tangents] = []
@@ -67,7 +68,7 @@ class Tangents:
         key = id(tensor)
         row = self._hidden.get(key)
         if row is None or row[0]() is not tensor or row[1] != tensor._version:
-            leaf = tensor.detach().requires_grad_()
+            leaf = as_leaf(tensor.detach())
             row = weakref.ref(tensor, lambda _: self._hidden.pop(key, None)), tensor._version, leaf
             self._hidden[key] = row
             self.sources.append((leaf, self.get(tensor).clone()))

@@ -13,6 +13,7 @@ from .. import ops
 from .._errors import unsupported
 from .._host import extensions
 from .._host.native import load
+from .._values.base import as_leaf as _as_leaf
 from .._values.layout import LAYOUTS
 from ..tensor import Tensor
 from ._jvp import apply_jvp, tangents_of
@@ -425,7 +426,7 @@ def once_differentiable(function):
         refuse = DelayedError(
             "trying to differentiate twice a function that was marked with @once_differentiable", len(listed)
         )
-        return refuse(*[o.detach().requires_grad_() if isinstance(o, Tensor) else o for o in listed])
+        return refuse(*[_as_leaf(o.detach()) if isinstance(o, Tensor) else o for o in listed])
 
     return wrapper
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .. import ops
-from .._host import extensions
 from ..tensor import Size, Tensor
 
 
@@ -114,17 +113,12 @@ class BatchedTensor(Tensor):
     def __format__(self, spec) -> str:
         return repr(self)
 
-    def requires_grad_(self, requires_grad=True):
-        """Set whether autograd records operations on the batch."""
-        self._value.requires_grad_(requires_grad)
-        return self
-
     def new_tensor(self, data, **kwargs):
         """Return a tensor of this dtype that is the same for all elements of the batch."""
         return self._value.new_tensor(data, **kwargs)
 
 
-for _name in ("dtype", "device", "requires_grad", "grad_fn", "is_leaf", "layout", "itemsize", "is_cuda", "is_cpu", "is_npu",
+for _name in ("dtype", "device", "grad_fn", "is_leaf", "layout", "itemsize", "is_cuda", "is_cpu", "is_npu",
               "is_meta", "is_sparse", "is_quantized", "_version", "is_nested"):  # fmt: skip
     setattr(BatchedTensor, _name, _of_value(_name))
 for _name in ("is_floating_point", "is_complex", "is_signed", "element_size", "get_device", "register_hook"):
@@ -136,6 +130,9 @@ for _name in ("item", "tolist", "numpy", "backward", "data_ptr", "storage", "unt
               "__float__", "__complex__", "__index__", "__array__", "__deepcopy__", "resize_", "set_",
               "__reduce_ex__"):  # fmt: skip
     setattr(BatchedTensor, _name, _refused(_name))
+BatchedTensor.requires_grad = property(
+    lambda self: self._value.requires_grad, lambda self, wanted: setattr(self._value, "requires_grad", wanted)
+)
 BatchedTensor.data = property(lambda self: wrap(self._value.detach(), self._level))
 
 
@@ -191,12 +188,10 @@ def rewrapped(plain: Tensor, like: Tensor) -> Tensor:
 
 
 class _Batches(NamedTuple):
-    """What forward-mode differentiation has to know about batched tensors (extensions.batches)."""
+    """What automatic differentiation has to know about batched tensors (extensions.batches)."""
 
     kind: type[Tensor]
     whole: Callable[[Tensor], Tensor]
     plain: Callable[[Tensor], Tensor]
     wrapped: Callable[[Tensor, Tensor], Tensor]
-
-
-extensions.batches.provide(_Batches(BatchedTensor, fully_batched, innermost, rewrapped))
+    gradients_of_each: Callable

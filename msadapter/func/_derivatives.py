@@ -11,7 +11,9 @@ import contextlib
 import functools
 
 from .. import autograd, ops
+from .._host import extensions
 from .._host.native import load
+from .._values.base import as_leaf
 from ..autograd.grad_mode import enable_grad
 from ..tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
@@ -29,6 +31,29 @@ def active() -> bool:
     return bool(_running or levels)
 
 
+_INSTEAD = (
+    "inside of a function being transformed by a functorch transform. This is unsupported, please attempt to use the functorch "
+    "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call {}() outside of a function being transformed instead."
+)
+_REFUSED = {
+    "requires_grad_": "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) "
+    + _INSTEAD.format("requires_grad_"),
+    "retain_grad": "You are attempting to call Tensor.retain_grad() " + _INSTEAD.format("retain_grad"),
+    "backward": "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp "
+    "instead or call backward() outside of functorch transforms.",
+}
+allowed: set[str] = set()  # names of _REFUSED that a program has allowed
+
+
+def _refuse(name: str) -> None:
+    """Raise RuntimeError if the function of a transform runs, because PyTorch refuses this method there."""
+    if active() and name not in allowed:
+        raise RuntimeError(_REFUSED[name])
+
+
+extensions.refuse_in_transform.provide(_refuse)
+
+
 class _Start:
     """The inputs of one transform."""
 
@@ -39,7 +64,7 @@ class _Start:
         self.plain = []
         for x in map(innermost, self.batched):
             with enable_grad():
-                self.plain.append(x.view_as(x) if x.requires_grad else x.detach().requires_grad_())
+                self.plain.append(x.view_as(x) if x.requires_grad else as_leaf(x.detach()))
         self.inputs = [rewrapped(p, b) for p, b in zip(self.plain, self.batched, strict=True)]
         self._own = {_C.gradient_edge(p)[0] for p in self.plain if p.is_leaf}
 
@@ -326,7 +351,7 @@ def _push(start, output, directions):
     plain = innermost(value)
     if not plain.requires_grad:
         return ops.zeros_like(output)
-    u = ops.zeros_like(plain).detach().requires_grad_()
+    u = as_leaf(ops.zeros_like(plain).detach())
     back = autograd.grad(plain, start.plain, u, retain_graph=True, create_graph=True, allow_unused=True)
     pairs = [
         (g, innermost(fully_batched(d)))

@@ -12,9 +12,9 @@ from .. import ops
 from .._errors import unsupported
 from ..autograd._tangents import is_active as is_forward_mode
 from ..tensor import Tensor
-from ._batched import BatchedTensor, batch_of, is_batched, levels, wrap
+from ._batched import BatchedTensor, batch_of, innermost, is_batched, levels, rewrapped, wrap
 from ._binding import bind, declaration_of, decorator_of
-from ._looped import IN_PLACE, looped, tensors_in
+from ._looped import IN_PLACE, Fallback, looped, tensors_in
 
 RULES: dict = {}
 
@@ -61,6 +61,7 @@ def call(function, args, kwargs):
                 return known(function, bind(declaration, args, kwargs), level, inplace)
             except NoRule:
                 pass
+    Fallback.noted(getattr(function, "__name__", repr(function)))
     return looped(function, args, kwargs, level, inplace)
 
 
@@ -110,24 +111,41 @@ def _view_of_each(function, bound, level, inplace):
     The elements lie at equal distances in memory, so their views have the same strides.
     """
     value = _only_first(bound, level)
-    if inplace or isinstance(value, BatchedTensor) or not level.size or is_forward_mode():
+    if inplace or not level.size or is_forward_mode():
         raise NoRule  # tangents need not have the strides of their tensor
     first = _call(function, bound, {next(iter(bound)): ops.select(value, 0, 0)})
+    outer = _depth(value)  # batch dims of vmaps around this one, which come first
 
     def whole(found):
         if not isinstance(found, Tensor):
             return type(found)(whole(one) for one in found)
-        base, step = value, value.stride(0)
+        base, part, step = innermost(value), innermost(found), value.stride(0)
         if value.is_complex() and not found.is_complex():
-            base, step = ops.view_as_real(value), step * 2
+            base, step = ops.view_as_real(base), step * 2
         elif found.is_complex() and not value.is_complex():
-            base, step = ops.view_as_complex(value), step // 2
-        made = ops.as_strided(
-            base, [level.size, *found.shape], [step, *found.stride()], found.storage_offset()
-        )
-        return wrap(made, level)
+            base, step = ops.view_as_complex(base), step // 2
+        sizes = [*part.shape[:outer], level.size, *part.shape[outer:]]
+        strides = [*part.stride()[:outer], step, *part.stride()[outer:]]
+        made = ops.as_strided(base, sizes, strides, part.storage_offset())
+        return wrap(rewrapped(made, value), level)
 
     return whole(first)
+
+
+def _depth(x: Tensor) -> int:
+    """Return the number of vmaps by which a tensor is batched."""
+    return 1 + _depth(x._value) if isinstance(x, BatchedTensor) else 0
+
+
+def _in_place(name: str):
+    """Return the method that gives a tensor another geometry in place, such as ``transpose_``: it becomes its own view."""
+
+    def method(self, *args, **kwargs):
+        self.__dict__["_value"] = getattr(self, name)(*args, **kwargs)._value
+        return self
+
+    method.__name__ = f"{name}_"
+    return method
 
 
 # ---- element by element: shapes only have to line up
@@ -249,12 +267,21 @@ def _t(function, bound, level, inplace):
     return wrap(ops.transpose(value, 1, 2) if value.ndim == 3 else value, level)
 
 
+@rule("detach")
+def _detach(function, bound, level, inplace):
+    return wrap(ops.detach(_only_first(bound, level)), level)
+
+
 @rule("view", "reshape")
 def _view(function, bound, level, inplace):
     value = _only_first(bound, level)
     names = list(bound)
     shape = bound[names[1]]
     shape = [shape] if isinstance(shape, int) else shape
+    if bound.get("dtype") is not None:
+        if value.ndim == 1:
+            raise NoRule  # elements without dims can only be seen as a dtype of the same size
+        return wrap(function(value, dtype=bound["dtype"]), level)
     if not isinstance(shape, (tuple, list)) or not all(isinstance(s, int) for s in shape) or 0 in value.shape:
         raise NoRule
     return wrap(function(value, [value.shape[0], *shape]), level)
@@ -269,6 +296,34 @@ def _expand(function, bound, level, inplace):
         raise NoRule
     value = _aligned(bound["self"], level, len(sizes))
     return wrap(ops.expand(value, [value.shape[0], *sizes]), level)
+
+
+@rule(
+    "adjoint",
+    "dsplit",
+    "hsplit",
+    "linalg.diagonal",
+    "narrow",
+    "ravel",
+    "split_with_sizes",
+    "sum_to_size",
+    "vsplit",
+)
+def _of_views(function, bound, level, inplace):
+    """Composites whose results are views of their argument: the operators in them keep what is written to those."""
+    declaration, _ = declaration_of(function)
+    args = [bound[p.name] for p in declaration.schema.parameters if not p.keyword_only]
+    while args[-1] is None:  # another form of the call has this argument
+        args.pop()
+    named = {p.name: bound[p.name] for p in declaration.schema.parameters if p.keyword_only}
+    return declaration.body(*args, **named)
+
+
+@rule("nn.functional.dropout")
+def _dropout(function, bound, level, inplace):
+    if bound["training"] and bound["p"]:
+        raise NoRule
+    return bound["input"]
 
 
 @rule("view_as", "reshape_as", "expand_as")
@@ -468,6 +523,7 @@ def get_item(x, index):
         return wrap(x._value[(slice(None), *(index if isinstance(index, tuple) else (index,)))], x._level)
     present = [t for t in tensors_in((x, index)) if isinstance(t, BatchedTensor)]
     level = max((t._level for t in present), key=levels.index)
+    Fallback.noted("__getitem__")
     return looped(lambda a, i: a[i], (x, index), {}, level, False)
 
 
@@ -477,6 +533,7 @@ def set_item(x, index, value) -> None:
     level = max((t._level for t in present), key=levels.index)
     if not is_batched(x, level):
         raise RuntimeError(IN_PLACE)
+    Fallback.noted("__setitem__")
 
     def assign(a, i, v):
         a[i] = v
@@ -492,3 +549,5 @@ def _torch_function(cls, function, types, args=(), kwargs=None):
 BatchedTensor.__torch_function__ = classmethod(_torch_function)
 BatchedTensor.__getitem__ = get_item
 BatchedTensor.__setitem__ = set_item
+for _name in ("transpose", "swapaxes", "swapdims", "t", "squeeze", "unsqueeze"):
+    setattr(BatchedTensor, f"{_name}_", _in_place(_name))

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from .. import ops
 from .._host import extensions
 from .._utils import _rebuild_parameter, _rebuild_parameter_with_state
+from .._values.base import as_leaf
 from ..tensor import Tensor
 from ..tensor._pickling import user_attributes
 
@@ -36,7 +37,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if type(data) is Tensor or type(data) is Parameter:
             return Tensor._make_subclass(cls, data, requires_grad)
         # A tensor subclass keeps its own type. The attribute _is_param marks it as a parameter.
-        marked = data.detach().requires_grad_(requires_grad)
+        marked = as_leaf(data.detach(), requires_grad)
         if type(marked) is not type(data):
             raise RuntimeError(
                 f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() "
@@ -85,7 +86,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     def __new__(cls, data=None, *, persistent=True):
         if data is None:
             data = ops.empty(0)
-        marked = data.detach().requires_grad_(data.requires_grad)
+        marked = as_leaf(data.detach(), data.requires_grad)
         marked.persistent = persistent
         marked._is_buffer = True
         return marked

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 
+from .._values.base import as_leaf
 from .._values.device import resolve
 from .._values.dtype import cpp_name
 from ._declare import _C, composite, t
@@ -64,7 +65,7 @@ def _copy_one(result, out, dtypes):
     _C.copy_into(out, result)
     _C.bump_version(out)
     if result.requires_grad:  # a new tensor, for which the program asked that
-        out.requires_grad_()
+        as_leaf(out)
     return out
 
 

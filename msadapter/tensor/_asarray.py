@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._values import device as devices
-from .._values.base import _C, Base
+from .._values.base import _C, Base, as_leaf
 from ..ops.creation import check_differentiable
 from ._construct import _is_storage, from_numpy, frombuffer, shares_memory, tensor
 from ._dlpack import from_dlpack
@@ -44,7 +44,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
         return made.requires_grad_(False) if made.is_leaf else made.detach()
     if requires_grad and not made.requires_grad:
         check_differentiable(made.dtype)
-        return made.requires_grad_()
+        return as_leaf(made)
     return made
 
 

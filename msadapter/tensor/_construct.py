@@ -8,7 +8,7 @@ import numpy as np
 
 from .._host.warn import warn_once
 from .._values import dtype as dtypes
-from .._values.base import _C, Base, place
+from .._values.base import _C, Base, as_leaf, place
 from ..ops._declare import t
 from ..ops.creation import check_differentiable
 from ._arguments import check_bool
@@ -374,4 +374,4 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
             f"actual buffer length ({data.nbytes} bytes)"
         )
     out = _C.from_buffer(data.ctypes.data + offset, n * size, dtype, (n,), data)
-    return out.requires_grad_() if requires_grad else out
+    return as_leaf(out) if requires_grad else out

@@ -15,7 +15,7 @@ from .._host.runtime import device_target, native, when_complete
 from .._values import device as devices
 from .._values import dtype as dtypes
 from .._values import layout as layouts
-from .._values.base import _C, Absent, AbsentSpecial, Base, DisableTorchFunction, Plain, device_of
+from .._values.base import _C, Absent, AbsentSpecial, Base, DisableTorchFunction, Plain, as_leaf, device_of
 from .._values.device import device as Device
 from .._values.size import Size
 from ..ops._declare import namespaces, t
@@ -507,9 +507,10 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     def requires_grad_(self, requires_grad=True):
         check_bool("requires_grad_", "requires_grad", requires_grad)
-        if not requires_grad or self.is_leaf:  # the result of an operation requires grad already
-            self.requires_grad = requires_grad
-        return self
+        refuse = extensions.refuse_in_transform.value
+        if refuse is not None:
+            refuse("requires_grad_")
+        return as_leaf(self, requires_grad)
 
     @property
     def retains_grad(self) -> bool:
@@ -524,7 +525,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
         out = tensor(data, dtype=dtype or self.dtype, device=device or self.device)
-        return out.requires_grad_(requires_grad) if requires_grad else out
+        return as_leaf(out, requires_grad) if requires_grad else out
 
     def new(self, *args, **kwargs):
         return legacy_new(args, kwargs, self.dtype, self.device)

@@ -4,6 +4,7 @@ import math
 
 from .. import ops
 from .._serialization.names import dtype_name
+from .._values.base import as_leaf
 from .._values.dtype import float32, float64, int64
 from .._values.limits import finfo, iinfo
 
@@ -48,7 +49,7 @@ def make_tensor(
         result = result[..., ::2]
     elif memory_format is not None:
         result = result.clone(memory_format=memory_format)
-    return result.requires_grad_(requires_grad)
+    return as_leaf(result, requires_grad)
 
 
 def _values(shape, dtype, low, high):

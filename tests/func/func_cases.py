@@ -190,7 +190,8 @@ EXPRESSIONS += [
     "vmap(lambda a: a.clone().geometric_(0.5))(torch.ones(2, 3))",
     "vmap(lambda a: torch.rand(3) + 0 * a, randomness='different')(W)",
     "o = vmap(lambda a: torch.rand(3) + 0 * a, randomness='same')(W); [(o == o[0]).all().item(), o.shape]",
-    "o = vmap(lambda a: torch.nn.functional.dropout(a), randomness='same')(torch.ones(3, 9)); (o == o[0]).all().item()",
+    "o = vmap(lambda a: torch.nn.functional.dropout(a), randomness='same')(torch.ones(3, 9)); "
+    "(o == o[0]).all().item()",
     "vmap(lambda a: torch.nn.functional.dropout(a), randomness='different')(torch.ones(2, 6)).shape",
     "functional_call(net, {'0.weight': torch.zeros(5, 3)}, x)",
     "functional_call(net, [{'0.bias': torch.ones(5)}, {'2.bias': torch.ones(2)}], (x,))",
@@ -221,7 +222,8 @@ EXPRESSIONS += [
     "vmap(NoRule.apply)(W)",
     "vmap(OneResult.apply)(W)",
     "vmap(Own.apply)(a=W)",
-    "functionalize(lambda a: a.clone().mul_(2).add_(1))(x), functionalize(torch.sin, remove='mutations_and_views')(x)",
+    "functionalize(lambda a: a.clone().mul_(2).add_(1))(x), functionalize(torch.sin, "
+    "remove='mutations_and_views')(x)",
     "a = x.clone(); functionalize(lambda v: v.mul_(2))(a); a",
     "functionalize(torch.sin, remove='views')",
     # what is written to a view reaches the batch
@@ -236,5 +238,53 @@ EXPRESSIONS += [
     "vmap(lambda a: (a.diagonal().fill_(7), a)[1], in_dims=2, out_dims=1)(torch.zeros(2, 2, 3))",
     "grad(lambda a: (vmap(torch.diagonal)(a) ** 2).sum())(torch.arange(8.0).reshape(2, 2, 2))",
     "vmap(vmap(torch.diagonal))(torch.arange(16.0).reshape(2, 2, 2, 2))",
+    "vmap(vmap(lambda a: (a.diagonal().add_(1), a)[1]))(torch.zeros(2, 2, 3, 3))",
+    "vmap(vmap(lambda a: (a.real.add_(1), a)[1]), in_dims=1)(torch.zeros(2, 3, 2, dtype=torch.complex64))",
+    "vmap(lambda a: (a.ravel().add_(1), a)[1])(torch.zeros(2, 3, 2))",
+    "vmap(lambda a: (a.view(torch.int32).add_(1), a)[1])(torch.ones(2, 3))",
+    "vmap(lambda a: a.view(torch.int32))(torch.ones(2, 3))",
+    "vmap(lambda a: (a.hsplit(2)[0].add_(1), a.vsplit((1,))[1].add_(2), a)[2])(torch.zeros(2, 2, 4))",
+    "vmap(lambda a: (a.dsplit(2)[1].add_(1), a)[1])(torch.zeros(2, 1, 2, 4))",
+    "vmap(lambda a: (a.adjoint()[0].add_(1), a.split_with_sizes([1, 2])[1].add_(2), a)[2])(torch.zeros(2, 3, 2))",
+    "vmap(lambda a: (torch.linalg.diagonal(a, offset=1).add_(1), a.narrow(0, 1, 1).add_(2), a)[2])(torch.zeros(2, "
+    "2, 3))",
+    "vmap(lambda a: (a.sum_to_size(2, 3).add_(1), torch.nn.functional.dropout(a, training=False).add_(2), "
+    "a)[2])(torch.zeros(2, 2, 3))",
+    "vmap(lambda a: a.clone().transpose_(0, 1))(torch.arange(12.0).reshape(2, 2, 3))",
+    "vmap(lambda a: (a.clone().t_(), a.clone().unsqueeze_(1), a.clone().swapaxes_(0, 1), "
+    "a.clone().squeeze_(0)))(torch.arange(6.0).reshape(2, 1, 3))",
+    "b = torch.zeros(2, 2, 3); vmap(lambda a: (lambda v: (v.t_(), v[0].add_(1)))(a.view(2, 3))[1])(b); b",
+    # gradients of a graph that is outside of the batch
+    "w = y.clone().requires_grad_(); o = w ** 2; "
+    "vmap(lambda v: torch.autograd.grad(o, w, v, retain_graph=True)[0])(torch.eye(3))",
+    "w = y.clone().requires_grad_(); o = w[1] * w; "
+    "vmap(lambda v: torch.autograd.grad(o, w, v)[0], in_dims=1)(torch.arange(6.0).reshape(3, 2))",
+    "w = y.clone().requires_grad_(); o = w ** 2; vmap(lambda v: torch.autograd.grad(o, w, v)[0])(torch.eye(3)); "
+    "torch.autograd.grad(o, w, y)",
+    "w = y.clone().requires_grad_(); o = w.exp(); "
+    "vmap(vmap(lambda v: torch.autograd.grad(o, w, v, retain_graph=True)[0]))(torch.arange(12.0).reshape(2, 2, 3))",
+    "w = torch.arange(80.0).reshape(4, 4, 5).requires_grad_(); b = w * w; "
+    "v = b.transpose(0, 2)[1].diagonal()[::2]; v.mul_(3); "
+    "vmap(lambda u: torch.autograd.grad(v, w, u)[0])(torch.eye(2))",
+    "w = y.clone().requires_grad_(); vmap(lambda v: torch.autograd.backward(w * 2, v))(torch.eye(3))",
+    "w = y.clone().requires_grad_(); grad(lambda a: (w.sum().backward(), a.sum())[1])(x)",
+    "vmap(lambda a: a.requires_grad_())(x)",
+    "grad(lambda a: a.requires_grad_(False).sum())(x)",
+    "jvp(lambda a: a.requires_grad_(), (x,), (x,))",
+    "grad(lambda a: (a * 2).retain_grad())(x)",
+    "vmap(lambda a: torch.autograd.functional.jacobian(torch.sin, a))(x)",
+    "grad(lambda a: torch.nn.Parameter(torch.ones(3)).mul(a).sum())(x)",
+    "grad(lambda a: torch.ones(3, requires_grad=True).mul(a).sum())(x)",
+    "F = torch._C._functorch; F.set_inplace_requires_grad_allowed(True); "
+    "r = grad(lambda a: a.requires_grad_().sum())(x); F.set_inplace_requires_grad_allowed(False); "
+    "(r, F.get_inplace_requires_grad_allowed())",
+    "F = torch._C._functorch; seen = []; "
+    "vmap(lambda a: (seen.extend([F.is_batchedtensor(a), F.maybe_get_bdim(a), F.maybe_get_level(a), "
+    "F.get_unwrapped(a)]), a)[1])(x); (seen, F.is_batchedtensor(x), F.maybe_get_level(x))",
+    "F = torch._C._functorch; "
+    "(F.reshape_dim_into(1, 0, W), F.reshape_dim_outof(0, 2, W), F._is_vmap_fallback_enabled())",
+    "F = torch._C._functorch; n = F._vmap_increment_nesting(4, 'error'); r = F._add_batch_dim(W, 0, n).sin(); "
+    "o = F._remove_batch_dim(r, n, 4, 1); p = F._remove_batch_dim(x, n, 4, 0); F._vmap_decrement_nesting(); "
+    "(n, r.shape, o, p)",
 ]
 CASES = expressions(SETUP, EXPRESSIONS)

@@ -6,6 +6,7 @@ import functools
 
 from ... import autograd, nn
 from ..._errors import unsupported
+from ..._values.base import as_leaf
 from ...tensor import Tensor
 from .._value_tracer import ValueTracer
 from ..graph_module import GraphModule
@@ -42,7 +43,7 @@ def get_proxy_mode():
 
 def _requiring_grad(x: Tensor) -> Tensor:
     """Return a tensor that requires a gradient, as the example did."""
-    return x if x.requires_grad else x.detach().requires_grad_()
+    return x if x.requires_grad else as_leaf(x.detach())
 
 
 def _computes_gradients(graph) -> bool:
