@@ -12,6 +12,7 @@ MSADAPTER_TORCH_PYTHON  a python that has real PyTorch (2.13 CPU), numpy and sen
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -41,6 +42,15 @@ def pytest_collection_modifyitems(config, items):
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item.nodeid in kept]
+
+
+def pytest_collection_finish(session):
+    """Leave what is there before the first test, which is for the rest of the process, out of every garbage collection.
+
+    The modules, golden answers and tens of thousands of tests are millions of objects. Tests that collect garbage would look at
+    all of them each time.
+    """
+    gc.freeze()
 
 
 def _path_from(variable: str, what: str) -> Path:
