@@ -374,7 +374,9 @@ Rows with "engine" compare MindSpeed's own TransformerEngine, the default layers
 transformer_engine`), with Megatron's local ones, which the other rows use. Rows with "mamba" train `pretrain_mamba.py`. A row with
 the name of a script takes the flags of this script of `examples/mcore`, with toy sizes, on one process in float32: it trains three
 steps with all of them, and three steps without the fused operators, recomputation, swapping and other flags that must change no
-loss. Flags that only bfloat16 or several processes allow are left out of both (`tests/npu/llm_examples.py` names them).
+loss. Flags that only bfloat16 or several processes allow are left out of both (`tests/npu/llm_examples.py` names them). With
+`--enable-dsa-indexer` the losses after the first step may differ by 1e-4: upstream computes the indexer in bfloat16, so that
+rounding errors of the weights can change which keys a query attends to.
 
 The number is the largest difference of a loss with 26.1.0, of which upstream prints six digits after the point. The last column
 says which rows also hold with 2.3.0; they were run when they were added, and their numbers were not kept.

@@ -30,9 +30,12 @@ def test_the_faster_flags_of_a_script_change_no_loss(
     slow = trainer.train(1, llm_examples.words(llm_examples.slower(toy)), program)
     assert len(set(fast.losses)) == len(fast.losses), "nothing was learned"
     assert sum(slow.operators.values()) < sum(fast.operators.values()), "both used the same fused operators"
-    difference = max(abs(a - b) for a, b in zip(fast.losses, slow.losses, strict=True))
-    record_property("largest_difference", difference)
-    assert difference <= 1e-5, (fast.losses, slow.losses)
+    differences = [abs(a - b) for a, b in zip(fast.losses, slow.losses, strict=True)]
+    record_property("largest_difference", max(differences))
+    first, next_ones = llm_examples.limits(toy)
+    of_a_step = len(differences) // 3
+    assert max(differences[:of_a_step]) <= first, (fast.losses, slow.losses)
+    assert max(differences[of_a_step:]) <= next_ones, (fast.losses, slow.losses)
 
 
 def test_a_script_gives_its_flags(tmp_path: Path) -> None:
