@@ -159,7 +159,7 @@ def slower(flags: Flags) -> Flags:
 
 
 def limits(flags: Flags) -> tuple[float, float]:
-    """By how much the losses of the first step, and those of the next steps, may differ between the faster flags and the slower ones.
+    """By how much the losses of the first step, and those of the next ones, may differ between faster and slower flags.
 
     The lightning indexer of DeepSeek Sparse Attention is computed in bfloat16, whatever the type of the model. Rounding errors of
     the weights (1e-8) then change some of its values by a whole unit in the last place of bfloat16, and with them now and then
