@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+
 from ._errors import unsupported
 from .func import vmap as _of_func
+from .func._batched import levels
 
 __all__ = ["vmap"]
 _RANDOM = "vmap: called random operation"
@@ -17,7 +20,13 @@ def vmap(func, in_dims=0, out_dims=0):
 def _vmap(func, in_dims=0, out_dims=0, allow_none_pass_through=False):
     if allow_none_pass_through:
         raise unsupported("torch._vmap_internals._vmap(allow_none_pass_through=True)")
-    mapped = _of_func(func, in_dims, out_dims)
+
+    @functools.wraps(func)
+    def inside(*args):
+        levels[-1].is_transform = False
+        return func(*args)
+
+    mapped = _of_func(inside, in_dims, out_dims)
 
     def run(*args):
         try:

@@ -17,10 +17,15 @@ from ..tensor import Size, Tensor
 
 @dataclass(eq=False)
 class Level:
-    """A running vmap."""
+    """A running vmap.
+
+    Attributes: is_transform: False for the older vmap of torch._vmap_internals, in which PyTorch allows what it refuses in the
+    transforms of torch.func, such as an autograd.Function without setup_context.
+    """
 
     size: int
     randomness: str
+    is_transform: bool = True
 
 
 levels: list[Level] = []  # the running vmaps, the outermost first

@@ -28,7 +28,7 @@ _running = 0  # transforms whose function runs now, one inside of the other
 
 def active() -> bool:
     """Return whether the function of a transform runs: of a derivative, or of vmap."""
-    return bool(_running or levels)
+    return bool(_running) or any(level.is_transform for level in levels)
 
 
 _INSTEAD = (

@@ -177,3 +177,23 @@ def test_batched_tangents_are_compared_with_those_alone() -> None:
     assert (
         sum("batched tangents of forward mode for input 0" in text for text in texts) == 3
     )  # two alone, one together
+
+
+def test_batched_tangents_of_a_function_without_setup_context() -> None:
+    """The vmap of gradient checks is no transform of torch.func, which would refuse such a Function."""
+
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, factor):
+            ctx.save_for_forward(factor)
+            return x * factor
+
+        @staticmethod
+        def jvp(ctx, tangent, _):
+            return tangent * ctx.saved_tensors[0]
+
+    x, factor = torch.rand(2, dtype=torch.float64, requires_grad=True), torch.rand(2, dtype=torch.float64)
+    options = {"check_forward_ad": True, "check_backward_ad": False, "check_batched_forward_grad": True}
+    assert torch.autograd.gradcheck(Scaled.apply, (x, factor), check_undefined_grad=False, **options)
+    with pytest.raises(RuntimeError, match="it must override the setup_context staticmethod"):
+        torch.func.vmap(lambda v: Scaled.apply(v, factor[0]))(x)
