@@ -103,24 +103,25 @@ case "$with" in
 esac
 if [ $# -gt 0 ]; then exec bash tests/run.sh "$@"; fi
 
+two=(-n 2 --dist worksteal) # a training waits often: for its start, its files and its other ranks
 name_newest
-bash tests/run.sh -m "not extended" tests/megatron/test_parallel.py tests/megatron/test_newer_release.py \
+bash tests/run.sh "${two[@]}" -m "not extended" tests/megatron/test_parallel.py tests/megatron/test_newer_release.py \
   "tests/megatron/test_newest_layouts.py::test_curve_of_one_process[tensor and sequence]" \
   "tests/megatron/test_newest.py::test_trains_as_one_process[experts in one product, engine]" \
   tests/megatron/test_simulated_npu.py tests/megatron/test_watch.py tests/megatron/test_plan.py tests/megatron/test_one_file.py \
   tests/megatron/test_resharding.py::test_a_training_goes_on_in_another_layout \
   "tests/megatron/test_parity.py::test_curve[llama]" "tests/megatron/test_resume.py::test_goes_on_bit_for_bit[data-torch_dist]" \
   tests/npu/test_mindspeed_training.py tests/patches/test_manager.py tests/patches/test_product.py
-PYTHONPATH="$(trainers)" bash tests/run.sh tests/huggingface/test_trl.py tests/huggingface/test_training.py \
+PYTHONPATH="$(trainers)" bash tests/run.sh "${two[@]}" tests/huggingface/test_trl.py tests/huggingface/test_training.py \
   tests/toolkit/training/test_hf.py tests/toolkit/training/test_grpo.py tests/toolkit/training/test_tuning.py \
   tests/toolkit/stories/test_hugging_face.py
 convert_llm
-MSADAPTER_LLM="$work/converted/llm" bash tests/run.sh tests/toolkit/stories/test_megatron.py tests/toolkit/training/test_dpo.py \
-  tests/toolkit/recovery/test_mindspeed_llm.py
+MSADAPTER_LLM="$work/converted/llm" bash tests/run.sh "${two[@]}" tests/toolkit/stories/test_megatron.py \
+  tests/toolkit/training/test_dpo.py tests/toolkit/recovery/test_mindspeed_llm.py
 name_llm
 examples="faster_flags and (deepseek4 or glm45 or longcat or phi35_moe or qwen3_next)" # models whose parts differ most
-bash tests/run.sh tests/npu/test_mindspeed_llm.py tests/npu/test_mindspeed_llm_examples.py tests/npu/test_mindspeed_llm_tools.py \
-  tests/npu/test_high_availability.py -k "engine and qwen25 or second_converter or last_checkpoint and 1-kill or $examples"
+bash tests/run.sh "${two[@]}" tests/npu/test_mindspeed_llm.py tests/npu/test_mindspeed_llm_examples.py \
+  tests/npu/test_mindspeed_llm_tools.py tests/npu/test_high_availability.py -k "engine and qwen25 or second_converter or last_checkpoint and 1-kill or $examples"
 unset PYTHONPATH MSADAPTER_MINDSPEED MSADAPTER_MINDSPEED_LLM # of release 26.1.0, and MindSpeed-RL needs 2.3.0
 [ -d "$work/MindSpeed-RL" ] || tar -xf "$folder/MindSpeed-RL-2.3.0.tar.xz" -C "$work"
 converted rl --tests --source MindSpeed-RL="$work/MindSpeed-RL"

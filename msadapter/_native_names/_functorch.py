@@ -61,7 +61,7 @@ def maybe_get_level(tensor) -> int:
 
 
 def _vmap_increment_nesting(batch_size: int, randomness: str) -> int:
-    """Begin a vmap and return its number. Its randomness is that of a vmap around all of them, "error" without one."""
+    """Begin a vmap and return its number."""
     levels.append(Level(int(batch_size), randomness))
     return len(levels)
 
