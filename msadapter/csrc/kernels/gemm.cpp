@@ -63,20 +63,28 @@ void gemv(int64_t m, int64_t k, T alpha, Matrix a, const In *x, int64_t xs, T be
     return;
   }
   // The rows are not contiguous. They are processed in blocks whose sums stay in the cache.
-  constexpr int64_t kRows = 256;
+  constexpr int64_t kRows = 256, kColumns = 4;
+  // Adds up to kColumns columns, one after the other for each row, so that its sum is read and written once.
+  auto add_columns = [&](const In *col, const In *factor, T *sum, int64_t rows, int64_t columns) {
+    auto add = [&](auto count, auto step) {
+      T xs[kColumns];
+      for (int j = 0; j < count; ++j) xs[j] = convert<T>(factor[j]);
+      for (int64_t i = 0; i < rows; ++i) {
+        T s = sum[i];
+        for (int j = 0; j < count; ++j) s += convert<T>(col[i * step + j * a.cs]) * xs[j];
+        sum[i] = s;
+      }
+    };
+    auto some = [&](auto count) { a.rs == 1 ? add(count, std::integral_constant<int64_t, 1>()) : add(count, a.rs); };
+    if (columns >= kColumns) return some(std::integral_constant<int, kColumns>());
+    for (int64_t j = 0; j < columns; ++j, col += a.cs, ++factor) some(std::integral_constant<int, 1>());
+  };
   parallel_for((m + kRows - 1) / kRows, std::max<int64_t>(1, grain / kRows), [&](int64_t begin, int64_t end) {
     T sum[kRows];
     for (int64_t block = begin; block < end; ++block) {
       const int64_t i0 = block * kRows, rows = std::min(kRows, m - i0);
       std::fill(sum, sum + rows, T(0));
-      for (int64_t j = 0; j < k; ++j) {
-        const T xj = convert<T>(x[j]);
-        const In *col = A + i0 * a.rs + j * a.cs;
-        if (a.rs == 1)
-          for (int64_t i = 0; i < rows; ++i) sum[i] += convert<T>(col[i]) * xj;
-        else
-          for (int64_t i = 0; i < rows; ++i) sum[i] += convert<T>(col[i * a.rs]) * xj;
-      }
+      for (int64_t j = 0; j < k; j += kColumns) add_columns(A + i0 * a.rs + j * a.cs, x + j, sum, rows, k - j);
       for (int64_t i = 0; i < rows; ++i) store(i0 + i, sum[i]);
     }
   });
