@@ -5,6 +5,9 @@ The meta tensor beneath a sparse tensor has its shape. Results of table operator
 
 from __future__ import annotations
 
+import weakref
+from typing import NamedTuple
+
 from .._host.native import load
 from .._values.dtype import ALL
 from .._values.layout import LAYOUTS
@@ -31,6 +34,19 @@ def int64(values):
     if given.dtype.is_floating_point or given.dtype.is_complex:
         given = given.to(ALL["int64"])
     return given.detach()
+
+
+class _Kept(NamedTuple):
+    """The gradient of a sparse tensor: as the program has it, and as the graph does.
+
+    Attributes: gradient: the sparse tensor. values: the gradient of the values, and its version when the two were equal. before: a
+    copy of the values at that time, or None if the two share their memory.
+    """
+
+    gradient: SparseTensor
+    values: Tensor
+    version: int
+    before: Tensor | None
 
 
 class SparseTensor(OverValues):
@@ -122,23 +138,50 @@ class SparseTensor(OverValues):
 
     @property
     def grad(self):
-        found = OverValues.grad.fget(self)  # type: ignore[attr-defined]  # a property
-        if found is not None:
-            found.__dict__["_gradient_of"] = self
-        return found
+        values = self._v.grad
+        if values is None:
+            self.__dict__.pop("_kept", None)
+            return None
+        kept = self.__dict__.get("_kept")
+        if kept is None or (kept.before is None and kept.values is not values):
+            return self._keep(self._as_gradient(values), values)
+        if kept.before is None or (kept.values is values and kept.version == values._version):
+            return kept.gradient
+        sum_ = kept.gradient + self._as_gradient(
+            values - kept.before
+        )  # a backward pass has added the difference
+        if sum_.requires_grad:
+            return self._keep(sum_, values)
+        del self.__dict__["_kept"]
+        return self._keep(kept.gradient._take(sum_), values)
 
     @grad.setter
     def grad(self, value):
         OverValues.grad.fset(self, value)  # type: ignore[attr-defined]
+        if value is None:
+            self.__dict__.pop("_kept", None)
+        else:
+            self._keep(value, self._v.grad)
 
     @grad.deleter
     def grad(self):
-        OverValues.grad.fdel(self)  # type: ignore[attr-defined]
+        self.grad = None
+
+    def _keep(self, gradient, values):
+        """Keep the sparse tensor that is this tensor's gradient, so that a program sees what it writes to it. Returns the tensor.
+
+        ``values`` is the gradient of this tensor's values, to which a backward pass adds. If it is not the memory of the sparse
+        tensor, what a pass has added is the difference from a copy.
+        """
+        before = None if gradient._v.data_ptr() == values.data_ptr() else values.detach().clone()
+        self.__dict__["_kept"] = _Kept(gradient, values, values._version, before)
+        gradient.__dict__["_gradient_of"] = weakref.ref(self)
+        return gradient
 
     def _written(self):
         """Pass on what an in-place operator has stored in this tensor, if it is the .grad of another. Returns the tensor."""
-        owner = self.__dict__.get("_gradient_of")
-        if owner is not None:
+        owner = self.__dict__.get("_gradient_of", lambda: None)()
+        if owner is not None and (kept := owner.__dict__.get("_kept")) is not None and kept.gradient is self:
             owner.grad = self
         return self
 
