@@ -93,8 +93,8 @@ forward_mode = _point(
 )
 forward_gradients = _point(
     "forward_gradients",
-    "Called by autograd.grad with (function of grad_outputs and create_graph, grad_outputs, create_graph); the gradients, which "
-    "have tangents then. By torch.autograd.forward_ad.",
+    "Called by autograd.grad with (function of grad_outputs, create_graph and used_again, grad_outputs, create_graph); the "
+    "gradients, which have tangents then. By torch.autograd.forward_ad.",
 )
 shown_tangent = _point(
     "shown_tangent",

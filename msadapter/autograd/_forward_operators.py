@@ -265,7 +265,7 @@ def _pushed(output, leaves, vectors, linked: bool):
 
 
 def gradients(run, outer, create_graph: bool):
-    """Return the gradients that ``run(grad_outputs, create_graph)`` computes, and give them tangents."""
+    """Return the gradients that ``run(grad_outputs, create_graph, used_again)`` computes, and give them tangents."""
     if not is_active() or state.paused:
         return run(outer, create_graph)
     tangents = levels[-1]
@@ -276,7 +276,7 @@ def gradients(run, outer, create_graph: bool):
     if not roots:
         return run(outer, create_graph)
     with paused():
-        found = run(given, True)
+        found = run(given, True, True)  # their derivatives go through the same graph
         leaves, vectors = map(list, zip(*roots, strict=True))
         with enable_grad():
             pushed = [None if g is None else _pushed(g, leaves, vectors, create_graph) for g in found]

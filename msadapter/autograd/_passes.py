@@ -283,11 +283,11 @@ def grad(
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
     keep = create_graph if retain_graph is None else retain_graph
 
-    def run(vectors, create):
+    def run(vectors, create, used_again=False):
         def one(vectors, keep):
             return _execute(outputs, vectors, inputs, keep, create, bool(allow), False)
 
-        keeps, batches = bool(keep) or (create and not create_graph), extensions.batches.value
+        keeps, batches = bool(keep) or used_again, extensions.batches.value
         return one(vectors, keeps) if batches is None else batches.gradients_of_each(one, vectors, keeps)
 
     follow = extensions.forward_gradients.value
