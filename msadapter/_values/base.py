@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from .._host import extensions
 from .._host.native import load
 from .._host.runtime import native
 from . import device as devices
@@ -28,6 +29,16 @@ def as_leaf(tensor, wanted: bool = True):
     if not wanted or tensor.is_leaf:  # the result of an operation requires grad already
         tensor.requires_grad = wanted
     return tensor
+
+
+def is_batched(tensor) -> bool:
+    """Return whether a tensor is one inside of vmap.
+
+    Its class has methods of its own. `torch.Tensor.detach(x)` is not one of them, so that function has to ask, and to call
+    `x.detach()` instead.
+    """
+    batches = extensions.batches.value
+    return batches is not None and type(tensor) is batches.kind
 
 
 def device_of(tensor) -> Device:

@@ -549,5 +549,5 @@ def _torch_function(cls, function, types, args=(), kwargs=None):
 BatchedTensor.__torch_function__ = classmethod(_torch_function)
 BatchedTensor.__getitem__ = get_item
 BatchedTensor.__setitem__ = set_item
-for _name in ("transpose", "swapaxes", "swapdims", "t", "squeeze", "unsqueeze"):
+for _name in ("transpose", "swapaxes", "swapdims", "t", "squeeze", "unsqueeze", "as_strided"):
     setattr(BatchedTensor, f"{_name}_", _in_place(_name))

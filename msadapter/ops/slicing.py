@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._host import extensions
+from .._values.base import is_batched
 from .._values.dtype import int64
 from ._declare import _C, composite, namespaces, op, raw_view, t
 from ._geometry import wrap_dim
@@ -582,6 +583,8 @@ def _inplace_view(name, aliases=()):
     function = getattr(t, name)
 
     def inplace(self, *args, **kwargs):
+        if is_batched(self):
+            return getattr(self, name + "_")(*args, **kwargs)
         _C.check_history(self)
         if name == "t" and self.ndim > 2:
             raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")

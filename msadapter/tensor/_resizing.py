@@ -7,7 +7,7 @@ import sys
 
 from .._host.troubleshooting import see
 from .._values import determinism
-from .._values.base import _C, Base
+from .._values.base import _C, Base, is_batched
 from .._values.dtype import cpp_name
 from .._values.layout import FORMATS, format_strides, suggested_format
 from ._arguments import check_wide
@@ -18,6 +18,8 @@ from .typed_storage import TypedStorage
 
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
     """Take the storage of ``source``, a tensor or a storage, with these sizes and strides."""
+    if is_batched(self):
+        return self.set_(source, storage_offset, size, stride)
     _C.check_history(self)
     check_wide("set_", storage_offset, size, stride)
     _take(self, source, storage_offset, size, stride)
@@ -95,6 +97,8 @@ def _make_room(self, base, size, stride, offset) -> None:
 
 def resize_(self, *size, memory_format=None):
     """Change the sizes in place. The elements that fit are kept, and the memory is enlarged if necessary."""
+    if is_batched(self):
+        return self.resize_(*size, memory_format=memory_format)
     size = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
     if self.requires_grad and not _C.is_inference_mode_enabled():
         raise RuntimeError("cannot resize variables that require grad")

@@ -15,7 +15,17 @@ from .._host.runtime import device_target, native, when_complete
 from .._values import device as devices
 from .._values import dtype as dtypes
 from .._values import layout as layouts
-from .._values.base import _C, Absent, AbsentSpecial, Base, DisableTorchFunction, Plain, as_leaf, device_of
+from .._values.base import (
+    _C,
+    Absent,
+    AbsentSpecial,
+    Base,
+    DisableTorchFunction,
+    Plain,
+    as_leaf,
+    device_of,
+    is_batched,
+)
 from .._values.device import device as Device
 from .._values.size import Size
 from ..ops._declare import namespaces, t
@@ -225,6 +235,8 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     def data_ptr(self) -> int:
         """Return the address of the first element, or 0 if the memory has been released."""
+        if is_batched(self):
+            return self.data_ptr()
         return _C.data_ptr(self)
 
     def is_floating_point(self) -> bool:
@@ -338,6 +350,8 @@ class Tensor(Plain, metaclass=_TensorMeta):
         raise RuntimeError("cannot delete data")
 
     def detach(self):
+        if is_batched(self):
+            return self.detach()
         return _C.dispatched_detach(self, True) if _C.dispatches(self) else _C.detach(self)
 
     def detach_(self):

@@ -63,6 +63,13 @@ with torch.no_grad():
     conv.weight.copy_(torch.arange(18.0).reshape(2, 1, 3, 3) * 0.1)
     conv.bias.zero_()
 image = torch.arange(50.0).reshape(2, 1, 1, 5, 5) * 0.1
+def gradient_with_tangent(**options):
+    with torch.autograd.forward_ad.dual_level():
+        leaf = x.clone().requires_grad_()
+        a = torch.autograd.forward_ad.make_dual(leaf, y)
+        (g,) = torch.autograd.grad((a.sin() * a).sum(), a, **options)
+        made = torch.autograd.forward_ad.unpack_dual(g)
+        return made.primal.detach(), made.tangent.detach(), g.requires_grad
 twins = [torch.nn.Linear(3, 2) for _ in range(3)]
 for k, m in enumerate(twins):
     with torch.no_grad():
@@ -70,6 +77,9 @@ for k, m in enumerate(twins):
         m.bias.fill_(1.0)
 """
 EXPRESSIONS = [
+    "gradient_with_tangent(retain_graph=False, create_graph=True)",
+    "gradient_with_tangent(create_graph=True)",
+    "gradient_with_tangent(retain_graph=True)",
     "grad(lambda a:(a.sin()).sum())(x)",
     "grad(grad(torch.sin))(x[0])",
     "grad_and_value(lambda a,b:(a*b).sum(),argnums=(0,1))(x,y)",
@@ -251,6 +261,9 @@ EXPRESSIONS += [
     "vmap(lambda a: (a.sum_to_size(2, 3).add_(1), torch.nn.functional.dropout(a, training=False).add_(2), "
     "a)[2])(torch.zeros(2, 2, 3))",
     "vmap(lambda a: a.clone().transpose_(0, 1))(torch.arange(12.0).reshape(2, 2, 3))",
+    "[vmap(f, (0, *[None] * len(args)))(torch.arange(12.0).reshape(2, 2, 3), *args) for f, *args in "
+    "((torch.Tensor.transpose_, 0, 1), (torch.Tensor.unsqueeze_, 1), (torch.Tensor.squeeze_,), (torch.Tensor.t_,), "
+    "(torch.Tensor.swapaxes_, 0, 1), (torch.Tensor.swapdims_, 0, 1), (torch.Tensor.detach,))]",
     "vmap(lambda a: (a.clone().t_(), a.clone().unsqueeze_(1), a.clone().swapaxes_(0, 1), "
     "a.clone().squeeze_(0)))(torch.arange(6.0).reshape(2, 1, 3))",
     "b = torch.zeros(2, 2, 3); vmap(lambda a: (lambda v: (v.t_(), v[0].add_(1)))(a.view(2, 3))[1])(b); b",
