@@ -283,4 +283,5 @@ def enable_reentrant_dispatch():
 
 _C.set_torch_function_handler(dispatch)
 extensions.foreign_operand.provide(dispatch)
+extensions.overridden.provide(_functions)
 _C._disabled_torch_function_impl = _disabled_torch_function_impl  # classes look for the function in torch._C

@@ -74,6 +74,11 @@ operator_namespaces = _point(
     "operator_namespaces",
     "Called with the name of an attribute that the op table does not have; returns torch.ops.<name>. By torch.library.",
 )
+overridden = _point(
+    "overridden",
+    "Called with (function, args, kwargs) for a method of a tensor subclass; what __torch_function__ answers, or NotImplemented. "
+    "By torch.overrides.",
+)
 foreign_operand = _point(
     "foreign_operand",
     "f(operator, operands, {}) of a Python operator whose other operand has a __torch_function__ of its own. By torch.overrides.",

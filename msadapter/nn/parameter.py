@@ -8,6 +8,7 @@ from .. import ops
 from .._host import extensions
 from .._utils import _rebuild_parameter, _rebuild_parameter_with_state
 from .._values.base import as_leaf
+from ..overrides import _disabled_torch_function_impl
 from ..tensor import Tensor
 from ..tensor._pickling import user_attributes
 
@@ -30,6 +31,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         data: tensor whose storage the parameter shares; an empty tensor when omitted.
         requires_grad: whether gradients are computed for it, also under ``no_grad``.
     """
+
+    # Results of operators are plain tensors, also those of a class that a program derives.
+    __torch_function__ = _disabled_torch_function_impl
 
     def __new__(cls, data=None, requires_grad=True):
         if data is None:

@@ -214,4 +214,6 @@ def tensor_str(tensor, contents: str | None = None) -> str:
         else:
             out += ", " + s
             last += len(s) + 2
-    return out + ")"
+    out += ")"
+    parameter = extensions.parameter_class.value
+    return f"Parameter({out})" if type(tensor) is not parameter and isinstance(tensor, parameter) else out

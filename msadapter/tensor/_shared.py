@@ -1,7 +1,8 @@
 """Storages in memory that other processes can map: what `share_memory_()` does.
 
-The memory is an anonymous file (memfd). A child made by fork shares it at once; any other process of the same user maps
-it through `/proc/<process>/fd/<descriptor>` as long as the process that sent it lives. Nothing is left in a folder.
+The memory is an anonymous file (memfd). A child made by fork shares it at once; any other process of the same user maps it from a
+descriptor that it is sent, or through `/proc/<process>/fd/<descriptor>` as long as the process that sent it lives. Nothing is left
+in a folder.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import numpy as np
 from .._values.base import _C
 
 _descriptors: dict[int, int] = {}  # by the address of the memory
+_received: weakref.WeakValueDictionary = (
+    weakref.WeakValueDictionary()
+)  # arrays by the device and number of their files
 
 
 def _forget(address: int, descriptor: int) -> None:
@@ -53,19 +57,38 @@ def share(storage) -> None:
     _C.move_storage(storage._holder, array.ctypes.data, array)
 
 
-def address_of(storage) -> tuple[str, int]:
-    """The path and the size with which another process maps the memory of a shared storage by `attach`."""
-    return f"/proc/{os.getpid()}/fd/{_descriptors[storage.data_ptr()]}", storage.nbytes()
+def descriptor_of(storage) -> int:
+    """Return the descriptor of the file that is the memory of a shared storage."""
+    return _descriptors[storage.data_ptr()]
 
 
-def attach(storage, path: str) -> None:
-    """Moves a new storage onto the memory that another process shares.
+def address_of(storage) -> str:
+    """Return the path under which other processes open the memory of a shared storage."""
+    return f"/proc/{os.getpid()}/fd/{descriptor_of(storage)}"
+
+
+def opened(path: str) -> int:
+    """Return a descriptor of the memory at a path.
 
     Raises:
         RuntimeError: the process that shares the memory has ended.
     """
     try:
-        array = _map(os.open(path, os.O_RDWR), storage.nbytes())
+        return os.open(path, os.O_RDWR)
     except OSError as err:
         raise RuntimeError(f"the memory {path} that was sent is gone: {err.strerror} ({err.errno})") from err
+
+
+def attach(storage, descriptor: int) -> None:
+    """Move a new storage onto the memory that another process shares.
+
+    Memory that this process has mapped already is not mapped again.
+    """
+    status = os.fstat(descriptor)
+    key = status.st_dev, status.st_ino
+    array = _received.get(key)
+    if array is None:
+        array = _received[key] = _map(descriptor, storage.nbytes())
+    else:
+        os.close(descriptor)
     _C.move_storage(storage._holder, array.ctypes.data, array)

@@ -34,12 +34,15 @@ from ._arguments import check_bool, dtype_from_type_name, parse_to
 from ._construct import as_numpy, as_tensor, contiguous_strides, from_numpy, tensor
 from ._dlpack import capsule_of, check_stream
 from ._legacy import legacy_new
+from ._overriding import let_methods_ask
 from ._pickling import deepcopy_tensor, reduce_tensor
 from ._printing import tensor_str
 from ._rare_methods import METHODS
 from ._resizing import METHODS as RESIZING
 from .storage import UntypedStorage
 from .typed_storage import TypedStorage
+
+_PACKAGE = __name__.partition(".")[0]
 
 
 class _TensorMeta(type(Base)):
@@ -89,6 +92,8 @@ class Tensor(Plain, metaclass=_TensorMeta):
         own = getattr_static(cls, "__torch_dispatch__") is not Tensor.__dict__["__torch_dispatch__"]
         if own and getattr_static(cls, "__torch_function__") is Tensor.__dict__["__torch_function__"]:
             cls.__torch_function__ = _C._disabled_torch_function_impl  # type: ignore[method-assign]
+        if _answers_calls(cls):
+            let_methods_ask(cls, Tensor)
 
     # ---------------------------------------------------------------- making
     @staticmethod
@@ -590,6 +595,15 @@ def _number(tensor):
     if tensor.numel() != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     return _C.item(tensor)
+
+
+def _answers_calls(cls) -> bool:
+    """Return whether a program's class is asked for the methods of Tensor. The classes of this package need no such detour."""
+    asked = getattr_static(cls, "__torch_function__")
+    asked = getattr(asked, "__func__", asked)
+    module = cls.__module__  # that of some classes here is shown as torch
+    ours = module == "torch" or module.partition(".")[0] == _PACKAGE
+    return asked is not _C._disabled_torch_function_impl and not ours
 
 
 def _default_torch_function(cls, function, types, args, kwargs):
