@@ -23,6 +23,74 @@ def add_one(queue, answers):
     queue.get(timeout=60)
 
 
+def fill(x):
+    """Runs in a worker of a pool."""
+    x.fill_(4)
+    return x + 1
+
+
+def fill_received(queue, answers):
+    """Runs in another process, and writes to what it receives."""
+    whole, column = queue.get(timeout=60)
+    whole[:] = 4
+    answers.put(column.data_ptr() - whole.data_ptr())
+
+
+def send_and_forget(queue, done):
+    """Runs in another process, and keeps no tensor that it sends."""
+    for i in range(5):
+        queue.put(torch.full((3,), float(i)))
+    done.get(timeout=60)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_tensor_that_is_sent_is_shared(method):
+    context = torch.multiprocessing.get_context(method)
+    queue, answers = context.Queue(), context.Queue()
+    x = torch.zeros(5, 5)
+    queue.put([x, x[:, 1]])
+    process = context.Process(target=fill_received, args=(queue, answers))
+    process.start()
+    assert (
+        answers.get(timeout=60) == x[:, 1].data_ptr() - x.data_ptr()
+    )  # both lie in the same memory there too
+    process.join(60)
+    assert x.eq(4).all() and x.is_shared()
+
+
+def test_workers_of_a_pool_write_to_what_they_are_given():
+    inputs = [torch.zeros(2, 2) for _ in range(3)]
+    with torch.multiprocessing.get_context("fork").Pool(2) as pool:
+        results = pool.map(fill, inputs)
+    assert all(x.eq(4).all() for x in inputs) and all(r.eq(5).all() for r in results)
+
+
+def test_a_sender_need_not_keep_its_tensors():
+    context = torch.multiprocessing.get_context("fork")
+    queue, done = context.Queue(), context.Queue()
+    process = context.Process(target=send_and_forget, args=(queue, done))
+    process.start()
+    assert [queue.get(timeout=60).tolist() for _ in range(5)] == [[float(i)] * 3 for i in range(5)]
+    done.put(None)
+    process.join(60)
+    assert process.exitcode == 0
+
+
+def test_the_other_strategy_sends_copies():
+    import multiprocessing.reduction
+
+    assert torch.multiprocessing.get_sharing_strategy() == "file_descriptor"
+    torch.multiprocessing.set_sharing_strategy("file_system")
+    try:
+        x = torch.zeros(3)
+        multiprocessing.reduction.ForkingPickler.loads(
+            multiprocessing.reduction.ForkingPickler.dumps(x)
+        ).fill_(1)
+        assert x.tolist() == [0.0] * 3 and not x.is_shared()
+    finally:
+        torch.multiprocessing.set_sharing_strategy("file_descriptor")
+
+
 def test_all_tensors_of_a_storage_move():
     base = torch.arange(12.0).reshape(3, 4)
     row, column = base[1], base[:, 2]

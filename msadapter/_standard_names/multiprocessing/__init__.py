@@ -1,12 +1,10 @@
-"""torch.multiprocessing: the standard library's module, which sends tensors through shared memory.
-
-The receiver gets a copy of the tensor. Its writes do not reach the sender.
-"""
+"""torch.multiprocessing: the standard library's module, which sends tensors through shared memory."""
 
 import multiprocessing as _standard
 from multiprocessing import *  # noqa: F403
 from multiprocessing import get_context  # noqa: F401
 
+from . import reductions as _reductions
 from . import spawn as _spawn
 from .reductions import init_reductions
 from .spawn import (
@@ -27,7 +25,6 @@ __all__ = [
     "set_sharing_strategy",
 ]
 
-_strategy = ["file_system"]
 init_reductions()
 
 
@@ -38,11 +35,17 @@ def get_all_sharing_strategies() -> set:
 
 def get_sharing_strategy() -> str:
     """Return the name of the current way to send tensors."""
-    return _strategy[0]
+    return _reductions.get_strategy()
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Choose how tensors are sent. Both choices use files in shared memory here."""
+    """Choose how tensors are sent.
+
+    Args:
+        new_strategy: "file_descriptor" shares the memory of a tensor with the receiver. "file_system" sends a copy here, so that
+            writes of the receiver do not reach the sender; it needs no open file for each tensor, and the sender may end before the
+            tensor is received.
+    """
     if new_strategy not in get_all_sharing_strategies():
         raise AssertionError(f"invalid sharing strategy {new_strategy!r}")
-    _strategy[0] = new_strategy
+    _reductions.set_strategy(new_strategy)

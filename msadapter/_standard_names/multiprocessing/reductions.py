@@ -1,11 +1,16 @@
-"""Sends tensors between processes as files in /dev/shm, which the receiver maps into memory and removes."""
+"""Sends tensors between processes.
+
+With the strategy "file_descriptor", a tensor moves to shared memory when it is sent, and the receiver gets the same memory. With
+"file_system", and from the workers of a DataLoader, the receiver gets a copy. Large ones are files in /dev/shm, which the receiver
+maps into memory and removes.
+"""
 
 import atexit
 import glob
 import itertools
 import mmap
 import os
-from multiprocessing.reduction import ForkingPickler
+from multiprocessing.reduction import DupFd, ForkingPickler
 
 import numpy as np
 
@@ -18,6 +23,25 @@ from ..tensor import Tensor, UntypedStorage, _shared
 _FOLDER = "/dev/shm" if os.path.isdir("/dev/shm") else None
 _SMALL = 1 << 15
 _numbers = itertools.count()
+_strategy = "file_descriptor" if hasattr(os, "memfd_create") else "file_system"
+_copies = False  # whether this process sends copies whatever the strategy is
+
+
+def get_strategy() -> str:
+    """Return the name of the current way to send tensors."""
+    return _strategy
+
+
+def set_strategy(name: str) -> None:
+    """Choose a way to send tensors."""
+    global _strategy
+    _strategy = name
+
+
+def send_copies() -> None:
+    """Let this process send copies. A worker of a DataLoader gives its batches away, so nobody sees a difference."""
+    global _copies
+    _copies = True
 
 
 def _rebuild_from_bytes(data, requires_grad, *layout):
@@ -34,9 +58,9 @@ def _rebuild_from_file(path, size, requires_grad, *layout):
     return _rebuild(np.frombuffer(mapped, dtype=np.uint8), requires_grad, *layout)
 
 
-def _rebuild_shared(path, nbytes, dtype, offset, shape, stride, requires_grad, is_parameter):
+def _rebuild_shared(memory, nbytes, dtype, offset, shape, stride, requires_grad, is_parameter):
     storage = UntypedStorage(nbytes)
-    _shared.attach(storage, path)
+    _shared.attach(storage, _shared.opened(memory) if isinstance(memory, str) else memory.detach())
     tensor = Tensor._from_storage(storage, exports()[dtype], offset, shape, stride)
     if is_parameter:
         return extensions.parameter_class.value(tensor, requires_grad)
@@ -60,10 +84,7 @@ def _rebuild(array, requires_grad, dtype, shape, device, is_parameter):
 
 
 def reduce_tensor(tensor):
-    """Return (function, arguments) that recreate the tensor in another process.
-
-    A tensor in shared memory arrives as the same memory, any other as a copy.
-    """
+    """Return (function, arguments) that recreate the tensor in another process."""
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
             "Cowardly refusing to serialize non-leaf tensor which requires_grad, since "
@@ -73,10 +94,15 @@ def reduce_tensor(tensor):
             "detach() on the tensor before serializing (e.g., putting it on the queue)."
         )
     storage = tensor.untyped_storage()
-    if tensor.device.type == "cpu" and storage.is_shared():
+    on_host = tensor.device.type == "cpu"
+    moves = on_host and _strategy == "file_descriptor" and not _copies and storage.nbytes() > 0
+    if moves:
+        _shared.share(storage)
+    if on_host and storage.is_shared():
+        memory = DupFd(_shared.descriptor_of(storage)) if moves else _shared.address_of(storage)
         geometry = tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride())
         kind = tensor.requires_grad, isinstance(tensor, extensions.parameter_class.value)
-        return _rebuild_shared, (*_shared.address_of(storage), dtype_name(tensor.dtype), *geometry, *kind)
+        return _rebuild_shared, (memory, storage.nbytes(), dtype_name(tensor.dtype), *geometry, *kind)
     compact = tensor.detach().clone(memory_format=FORMATS["contiguous_format"])
     data = compact.untyped_storage()._numpy()[: compact.numel() * compact.element_size()]
     layout = (

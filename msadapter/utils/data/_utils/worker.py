@@ -8,6 +8,7 @@ import numpy as np
 
 from ...._utils import ExceptionWrapper
 from ...._values.base import _C
+from ....multiprocessing import reductions
 from ....random import manual_seed
 from . import fetch
 
@@ -69,6 +70,7 @@ def worker_loop(setup, indices, results, done):
     setup: dict of dataset, iterable, auto_collation, collate_fn, drop_last, base_seed, init_fn, worker_id, num_workers.
     """
     global _worker_info
+    reductions.send_copies()
     _C.set_num_threads(1)  # the parent's thread pool does not exist in a forked child
     worker_id, parent = setup["worker_id"], os.getppid()
     where = f"in DataLoader worker process {worker_id}"
