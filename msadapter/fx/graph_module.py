@@ -22,7 +22,7 @@ from ._codegen import PyTreeCodeGen
 from ._names import custom_builtins
 from .graph import Graph
 
-__all__ = ["GraphModule", "reduce_graph_module"]
+__all__ = ["GraphModule", "reduce_graph_module", "reduce_package_graph_module"]
 _HOOKS = ("_replace_hooks", "_create_node_hooks", "_erase_node_hooks", "_deepcopy_hooks")
 _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
 _count = itertools.count()
@@ -336,9 +336,20 @@ class GraphModule(nn.Module):
         return made
 
     def __reduce__(self):
+        return reduce_graph_module, (self._body(), _imports(self.recompile().globals))
+
+    def __reduce_package__(self, exporter):
+        """Return what rebuilds the module from an archive of torch.package. The source becomes a module of that archive."""
+        name = f"fx-generated._{exporter.get_unique_id()}"
+        imports = _imports(self.recompile().globals, exporter.importer)
+        exporter.save_source_string(name, imports + self.code)
+        return reduce_package_graph_module, (self._body(), name)
+
+    def _body(self) -> dict:
+        """Return what a pickle keeps: all attributes but the graph, which is recorded again from the source."""
         body = {k: v for k, v in self.__dict__.items() if k != "_graph"}
         body["_graphmodule_cls_name"] = type(self).__name__
-        return reduce_graph_module, (body, _imports(self.recompile().globals))
+        return body
 
     # ---- hooks
     @contextlib.contextmanager
@@ -391,8 +402,11 @@ def _readable(module, name: str, options: dict) -> str:
     return "".join([*parts, _indented("\n".join(["", *below]))])
 
 
-def _imports(used: dict) -> str:
-    """Return the statements that import what the source of a graph uses, under PyTorch's names."""
+def _imports(used: dict, importer=None) -> str:
+    """Return the statements that import what the source of a graph uses, under PyTorch's names.
+
+    An ``importer`` of torch.package knows the names of what is not torch's.
+    """
     lines = set()
     for name, value in used.items():
         if name in custom_builtins:
@@ -400,7 +414,8 @@ def _imports(used: dict) -> str:
         elif isinstance(value, types.ModuleType):
             lines.add(f"import {names.to_file(value.__name__)} as {name}")
         else:
-            module, path = names.place_of(value) or (value.__module__, value.__qualname__)
+            own = (value.__module__, value.__qualname__) if importer is None else importer.get_name(value)
+            module, path = names.place_of(value) or own
             lines.add(f"from {module} import {path} as {name}")
     return "\n".join(sorted(lines))
 
@@ -420,9 +435,19 @@ def reduce_graph_module(body: dict, import_block: str) -> nn.Module:
         body: the attributes of the module, with the source of its forward in "_code".
         import_block: statements that import what the source uses.
     """
-    body = dict(body)
     space = {"__builtins__": {**vars(builtins), "__import__": _import}, "__name__": "<graph>"}
     exec(f"{import_block}\n{body.get('_code') or body['code']}", space)
+    return _recorded(space["forward"], body)
+
+
+def reduce_package_graph_module(importer, body: dict, generated_module_name: str) -> nn.Module:
+    """Return the GraphModule of an archive of torch.package, where a module of its own has the source of its forward."""
+    return _recorded(importer.import_module(generated_module_name).forward, body)
+
+
+def _recorded(forward, body: dict) -> nn.Module:
+    """Return a GraphModule with these attributes, whose graph is recorded from ``forward``."""
+    body = dict(body)
     base = body.get("_tracer_cls") or extensions.symbolic_tracer.value
 
     class _Calls(base):
@@ -430,7 +455,7 @@ def reduce_graph_module(body: dict, import_block: str) -> nn.Module:
             return True
 
     name = body.pop("_graphmodule_cls_name", "GraphModule")
-    root = type(name, (_CodeOnlyModule,), {"forward": space["forward"]})(body)
+    root = type(name, (_CodeOnlyModule,), {"forward": forward})(body)
     graph = _Calls().trace(root, **body.get("_tracer_extras", {}))
     graph._tracer_cls = base
     made = GraphModule(root, graph, name)

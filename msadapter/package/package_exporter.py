@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from .._serialization import files
@@ -148,6 +148,9 @@ class _PackagePickler(TorchPickler):
         else:
             self.write(pickle.GLOBAL + f"{module}\n{qualname}\n".encode())
         self.memoize(obj)
+
+    # The pickler calls what this dict names, and not the method of the class.
+    dispatch = TorchPickler.dispatch | {FunctionType: save_global}
 
     def _inside(self, module: str, path: str):
         found = self.importer.import_module(module)

@@ -70,6 +70,9 @@ class _DirectoryReader:
     def read(self, name: str) -> bytes:
         return (self._folder / name).read_bytes()
 
+    def path(self, name: str) -> str:
+        return str(self._folder / name)
+
     def read_array(self, name: str) -> np.ndarray:
         return np.frombuffer(bytearray(self.read(name)), np.uint8)
 
@@ -239,7 +242,8 @@ class PackageImporter(Importer):
             parent = self._imported(above)
             if name in self.modules:  # the code of the package has imported it
                 return self.modules[name]
-            if not hasattr(parent, "__path__"):
+            # outside of the archive a module may stand below one that is no package, as os.path does
+            if not hasattr(parent, "__path__") and not isinstance(self._found(name), _External):
                 raise ModuleNotFoundError(f"No module named {name!r}; {above!r} is not a package", name=name)
         module = self._loaded(name)
         if above and is_mangled(getattr(parent, "__name__", "")):
@@ -367,6 +371,9 @@ class _ResourceReader:
         return io.BytesIO(self._importer.load_binary(self._package, resource))
 
     def resource_path(self, resource: str) -> str:
+        reader = self._importer.zip_reader
+        if isinstance(reader, _DirectoryReader):
+            return reader.path(self._importer._record(self._package, resource))
         raise FileNotFoundError(resource)  # a file in an archive has no path; the caller makes a copy
 
     def is_resource(self, path: str) -> bool:

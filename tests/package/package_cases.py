@@ -16,7 +16,7 @@ FILES = {
     "pk_shop/parts/__init__.py": "",
     "pk_shop/parts/wheel.py": "def turn():\\n    return 2.0\\n",
     "pk_shop/parts/door.py": "SIZE = 4.0\\n",
-    "pk_tool.py": "def run():\\n    return 1\\nclass Tool:\\n    pass\\n",
+    "pk_tool.py": "def run():\\n    return 1\\ndef add(x):\\n    return x + 1\\nclass Tool:\\n    pass\\n",
     "pk_broken.py": "import sys\\nimport io\\n",
     "pk_bad.py": "from ... import nothing\\n",
     "pk_self.py": "import torch_package_importer\\ndef text():\\n    return torch_package_importer.load_text('data', 'a.txt')\\n"
@@ -58,6 +58,14 @@ def shop(e):
     e.intern("pk_shop.**")
     e.mock("pk_tool")
     e.save_pickle("model", "net.pkl", net())
+def graph(own_function=False):
+    import pk_tool
+    made = torch.fx.Graph()
+    x = made.placeholder("x")
+    made.output(made.call_function(pk_tool.add if own_function else torch.relu, (x,)))
+    module = torch.fx.GraphModule({}, made)
+    module.own = 5
+    return module
 def problem(fill, **options):
     try:
         made(fill, **options)
@@ -117,6 +125,11 @@ _CASES = [
     "opened(lambda e: e.save_source_string('one', 'import math\\nx = math.pi')).import_module('one').x",
     "opened(lambda e: e.save_source_string('one', 'import pk_tool', dependencies=False)).import_module('one')",
     "opened(lambda e: e.save_source_string('one', '1 / 0')).import_module('one')",
+    "opened(lambda e: e.save_source_string('one', 'import os.path\\nx = os.path.join(\"a\", \"b\")')).import_module('one').x",
+    "(lambda f: (__import__('zipfile').ZipFile(made(lambda e: e.save_text('one', 'a.txt', 'x'))).extractall(f), "
+    "os.path.relpath(PackageImporter(f + '/archive').get_resource_reader('one').resource_path('a.txt'), f))[1])("
+    "tempfile.mkdtemp())",
+    "!opened(lambda e: e.save_text('one', 'a.txt', 'x')).get_resource_reader('one').resource_path('a.txt')",
     "opened(lambda e: (e.save_source_file('pk_shop', folder + '/pk_shop', dependencies=False))).import_module('pk_shop').NAME",
     "opened(lambda e: (e.save_module('pk_self'), e.save_text('data', 'a.txt', 'hi'))).import_module('pk_self').text()",
     "opened(lambda e: (e.intern('pk_self'), e.save_pickle('m', 'x.pkl', "
@@ -125,6 +138,17 @@ _CASES = [
     "[__import__('pk_self').Own(3)] * 2))).load_pickle('m', 'x.pkl'))",
     "opened(lambda e: (e.intern('pk_outer'), e.save_pickle('m', 'x.pkl', "
     "__import__('pk_outer').A.B()))).load_pickle('m', 'x.pkl').x",
+    "modules(lambda e: (e.intern('pk_tool'), e.save_pickle('m', 'x.pkl', __import__('pk_tool').run)))",
+    "opened(lambda e: (e.intern('pk_tool'), e.save_pickle('m', 'x.pkl', __import__('pk_tool').run))).load_pickle('m', 'x.pkl')()",
+    "opened(lambda e: e.save_pickle('m', 'x.pkl', graph())).load_pickle('m', 'x.pkl')(torch.tensor([-1.0, 2.0]))",
+    "modules(lambda e: e.save_pickle('m', 'x.pkl', graph()))",
+    "opened(lambda e: e.save_pickle('m', 'x.pkl', [graph(), graph()])).load_text('fx-generated', '_1.py')",
+    "(lambda g: [str(g.graph), g.own, type(g).__name__])(opened(lambda e: e.save_pickle('m', 'x.pkl', graph())).load_pickle("
+    "'m', 'x.pkl'))",
+    "(lambda f: [f.import_module('pk_graph').run(3), 'pk_graph.py' in str(f.file_structure())])(opened(lambda e: "
+    "(e.intern('pk_tool'), e.save_source_string('pk_graph', 'from pk_tool import run as tool\\ndef run(x):\\n    return "
+    "tool() + x'))))",
+    "opened(lambda e: (e.intern('pk_tool'), e.save_pickle('m', 'x.pkl', graph(True)))).load_pickle('m', 'x.pkl')(3)",
     "opened(lambda e: e.save_pickle('m', 'x.pkl', [1, 'a', {2.5: None}, (torch.int32, torch.Size([2]), torch.device('cpu'))]))"
     ".load_pickle('m', 'x.pkl')",
     "(lambda d: [d['b'], d['a'].untyped_storage().data_ptr() == d['b'].untyped_storage().data_ptr()])(opened(lambda e: [("
