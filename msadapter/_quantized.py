@@ -51,6 +51,7 @@ SCHEMES = {
 }
 globals().update(SCHEMES)
 _TENSOR, _CHANNEL = SCHEMES["per_tensor_affine"], SCHEMES["per_channel_affine"]
+_FLOAT_CHANNEL = SCHEMES["per_channel_affine_float_qparams"]
 
 
 def _refusal(name: str) -> NotImplementedError:
@@ -130,7 +131,9 @@ class QuantizedTensor(Tensor):
         return values.reshape(shape)
 
     def qscheme(self) -> qscheme:
-        return _TENSOR if self._axis is None else _CHANNEL
+        if self._axis is None:
+            return _TENSOR
+        return _FLOAT_CHANNEL if self._zero.is_floating_point() else _CHANNEL
 
     def _one_of_tensor(self, name: str):
         if self._axis is not None:
@@ -357,7 +360,7 @@ def quantize_per_tensor_dynamic(input, dtype, reduce_range):
 
 
 def quantize_per_channel(input, scales, zero_points, axis, dtype):
-    """Quantise with a scale and a zero point for each slice along ``axis``."""
+    """Quantise with a scale and a zero point for each slice along ``axis``. Floating point zero points are not rounded."""
     _check_numbers(input)
     if not 0 <= axis < input.ndim:
         raise RuntimeError(
@@ -368,9 +371,12 @@ def quantize_per_channel(input, scales, zero_points, axis, dtype):
             f"length of scales must equal to channel: {scales.numel()} scales and {zero_points.numel()} zero points for "
             f"{input.shape[axis]} slices"
         )
-    scales, zero_points = scales.detach().to(ALL["float64"]), zero_points.detach().to(ALL["int64"])
-    for point in zero_points.tolist():
-        _check_point(point, dtype)
+    if zero_points.is_floating_point():  # another scheme, whose zero points need not be integers of the dtype
+        scales, zero_points = scales.detach().to(ALL["float32"]), zero_points.detach().to(ALL["float32"])
+    else:
+        scales, zero_points = scales.detach().to(ALL["float64"]), zero_points.detach().to(ALL["int64"])
+        for point in zero_points.tolist():
+            _check_point(point, dtype)
     shape = [1] * input.ndim
     shape[axis] = -1
     integers = _rounded(input.detach(), scales.reshape(shape), zero_points.reshape(shape), dtype)

@@ -63,6 +63,22 @@ def scales_of_channels(torch):
     return found
 
 
+def zero_points_between_integers(torch):
+    """Zero points of a floating point dtype are not rounded, and the scheme is another one."""
+    found = []
+    for kind in ("quint8", "qint8"):  # PyTorch crashes with qint32
+        for dtype in (torch.float32, torch.float64):
+            x, points = _numbers(torch, 7, 4, 3), torch.linspace(-3.3, 40.7, 4, dtype=dtype)
+            q = torch.quantize_per_channel(x, torch.linspace(0.05, 0.4, 4), points, 0, getattr(torch, kind))
+            found += [
+                *_described(q),
+                q.q_per_channel_scales(),
+                q.q_per_channel_zero_points(),
+                q.q_per_channel_axis(),
+            ]
+    return found
+
+
 def scales_that_values_need(torch):
     given = (
         _numbers(torch, 1, 10),
