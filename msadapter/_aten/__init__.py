@@ -53,6 +53,9 @@ class OpOverload:
             return handle_torch_function(self, args, *args, **kwargs)
         return self._overloadpacket(*args, **kwargs)
 
+    def __deepcopy__(self, memo) -> OpOverload:
+        return self  # programs compare overloads by identity
+
     def __repr__(self) -> str:
         return f"<OpOverload(op='aten.{self._overloadpacket.__name__}', overload='{self._overloadname}')>"
 
@@ -78,6 +81,9 @@ class OpOverloadPacket:
         if name.startswith("_"):
             raise AttributeError(name)
         return self._made.setdefault(name, OpOverload(self, name))
+
+    def __deepcopy__(self, memo) -> OpOverloadPacket:
+        return self
 
     def __repr__(self) -> str:
         return f"<OpOverloadPacket(op='aten.{self.__name__}')>"

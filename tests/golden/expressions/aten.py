@@ -13,6 +13,8 @@ a = [torch.ones(2), torch.full((3,), 2.0)]
 """
 
 CASES = [
+    "(lambda copy: [copy(A.add) is A.add, copy(A.add.Tensor) is A.add.Tensor, copy([A.mul.out])[0] is A.mul.out])("
+    "__import__('copy').deepcopy)",
     "A.silu_backward(go, x)",
     "A.silu_backward.default(go, x)",
     "A.gelu_backward(go, x)",
