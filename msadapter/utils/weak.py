@@ -1,7 +1,8 @@
 """Dictionaries keyed by the identity of tensors that do not keep them alive."""
 
+import copy
 import weakref
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 
 __all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDictionary"]
 
@@ -64,6 +65,55 @@ class WeakIdKeyDictionary(MutableMapping):
             key = reference()
             if key is not None:
                 yield key
+
+    def __repr__(self):
+        return f"<{type(self).__name__} at {id(self):#x}>"
+
+    def _with(self, change):
+        """Return a new dictionary with the same keys, and ``change(value)`` of each value."""
+        made = type(self)(ref_type=self.ref_type)
+        for key in self:
+            made[key] = change(self[key])
+        return made
+
+    def copy(self):
+        """Return a new dictionary with the same entries."""
+        return self._with(lambda value: value)
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo):
+        # The keys stay the same objects: a copy of a key would be referenced by nobody, and its entry would be lost at once.
+        return self._with(lambda value: copy.deepcopy(value, memo))
+
+    def keyrefs(self):
+        """Return the weak references to the keys. Their objects may be gone when they are asked."""
+        return list(self.data)
+
+    def update(self, dict=None, **kwargs):
+        """Add the entries of another dictionary, or of a sequence of pairs."""
+        other = {} if dict is None else dict if hasattr(dict, "items") else type({})(dict)
+        for key, value in [*other.items(), *kwargs.items()]:
+            self[key] = value
+
+    def __or__(self, other):
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        made = self.copy()
+        made.update(other)
+        return made
+
+    def __ror__(self, other):
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        made = type(self)(ref_type=self.ref_type)
+        made.update(other)
+        made.update(self)
+        return made
+
+    def __ior__(self, other):
+        self.update(other)
+        return self
 
 
 WeakTensorKeyDictionary = WeakIdKeyDictionary

@@ -8,6 +8,7 @@ import warnings
 
 from ... import ops
 from ...ops import _recurrent
+from ...overrides import handle_torch_function, has_torch_function
 from .. import init
 from .._packed import PackedSequence
 from ..parameter import Parameter
@@ -200,6 +201,44 @@ class RNNBase(Module):
     def _map_state(hx, fn):
         return fn(hx)
 
+    def _network(self, data, hx, batch_sizes):
+        """Return (output, last state) of all layers. `batch_sizes` is None for data that is not packed."""
+        if has_torch_function(self._flat_weights):
+            answer = self._overridden(data, hx, batch_sizes)
+            if answer is not NotImplemented:
+                return answer
+        swap = self.batch_first and batch_sizes is None
+        output, last = _recurrent.run_stack(
+            self.mode,
+            data.transpose(0, 1) if swap else data,
+            hx,
+            self._flat_weights,
+            bias=self.bias,
+            num_layers=self.num_layers,
+            dropout=self.dropout,
+            training=self.training,
+            bidirectional=self.bidirectional,
+            batch_sizes=None if batch_sizes is None else batch_sizes.tolist(),
+        )
+        return (output.transpose(0, 1) if swap else output), last
+
+    def _overridden(self, data, hx, batch_sizes):
+        """The same for weights whose class answers torch's functions: it is asked for the whole network, such as torch.lstm.
+
+        NotImplemented if such answers are switched off.
+        """
+        state = list(hx) if self.mode == "LSTM" else hx
+        options = [self.bias, self.num_layers, self.dropout, self.training, self.bidirectional]
+        if batch_sizes is None:
+            args = (data, state, self._flat_weights, *options, self.batch_first)
+        else:
+            args = (data, batch_sizes, state, self._flat_weights, *options)
+        results = handle_torch_function(getattr(ops, self.mode.lower()), self._flat_weights, *args)
+        if results is NotImplemented:
+            return results
+        output, *last = results
+        return output, tuple(last) if self.mode == "LSTM" else last[0]
+
     def forward(self, input, hx=None):
         packed = isinstance(input, PackedSequence)
         if packed:
@@ -226,23 +265,9 @@ class RNNBase(Module):
         self.check_forward_args(data, hx, batch_sizes)
         if not packed and data.size(1 if self.batch_first else 0) == 0:
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
-        rows = data.transpose(0, 1) if self.batch_first and not packed else data
-        output, last = _recurrent.run_stack(
-            self.mode,
-            rows,
-            hx,
-            self._flat_weights,
-            bias=self.bias,
-            num_layers=self.num_layers,
-            dropout=self.dropout,
-            training=self.training,
-            bidirectional=self.bidirectional,
-            batch_sizes=batch_sizes.tolist() if packed else None,
-        )
+        output, last = self._network(data, hx, batch_sizes)
         if packed:
             return PackedSequence(output, batch_sizes, order, back), self.permute_hidden(last, back)
-        if self.batch_first:
-            output = output.transpose(0, 1)
         if not batched:
             output = output.squeeze(batch_dim)
             last = self._map_state(last, lambda s: s.squeeze(1))

@@ -3,6 +3,8 @@
 import contextlib
 import warnings
 
+from ...tensor import Tensor
+
 __all__ = ["functional_call"]
 
 
@@ -44,9 +46,9 @@ def _with_tied(module, given):
 def _reparametrize_module(module, parameters_and_buffers, *, tie_weights=False, strict=False):
     """Replace parameters and buffers of the module by the given tensors inside this block."""
     given = _with_tied(module, parameters_and_buffers) if tie_weights else dict(parameters_and_buffers)
-    own = {name for name, _ in module.named_parameters(remove_duplicate=False)}
-    own |= {name for name, _ in module.named_buffers(remove_duplicate=False)}
     if strict:
+        own = {name for name, _ in module.named_parameters(remove_duplicate=False)}
+        own |= {name for name, _ in module.named_buffers(remove_duplicate=False)}
         _check_keys(module, own, given)
     replaced = []
     try:
@@ -70,18 +72,33 @@ def _swap(holder, leaf, value):
     """Set ``holder.leaf`` to ``value`` (or remove it).
 
     Returns the former value, or _ABSENT if there was none.
+
+    Raises:
+        TypeError: one of the two is neither a tensor nor None.
     """
+    if not leaf:
+        raise KeyError('tensor name can\'t be empty string ""')
+    _check_tensor(value)
     for store in (holder._parameters, holder._buffers):
         if leaf in store:
             before = store[leaf]
-            store[leaf] = value
+            if value is _ABSENT:
+                del store[leaf]
+            else:
+                store[leaf] = value
             return before
     before = getattr(holder, leaf, _ABSENT)
+    _check_tensor(before, f"attribute `{leaf}`: ")
     if value is _ABSENT:
         delattr(holder, leaf)
     else:
         setattr(holder, leaf, value)
     return before
+
+
+def _check_tensor(value, text=""):
+    if value is not None and value is not _ABSENT and not isinstance(value, Tensor):
+        raise TypeError(f"{text}{value} is not an instance of torch.Tensor")
 
 
 def _check_keys(module, own, given):

@@ -4,7 +4,11 @@ SETUP = """
 import copy, io, pickle, warnings
 import functorch
 import torch.nn.utils.prune as prune
-from functorch.experimental import chunk_vmap
+from functorch.experimental import chunk_vmap, control_flow
+from torch.func import functional_call
+from torch.nn.utils._expanded_weights import ExpandedWeight
+from torch.nn.utils._per_sample_grad import call_for_per_sample_grads
+from torch.utils.weak import WeakIdKeyDictionary
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode, register_flop_formula
 def r(*shape):
@@ -29,6 +33,47 @@ def trained(steps=3, **options):
 def bound(space, names):  # those that are bound to the instances of a class which has them as an attribute
     found = {name: getattr(space, name) for name in names.split()}
     return [name for name, f in found.items() if getattr(type("A", (), {"f": f})(), "f") is not f]
+class Biased(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.number = layer(), 0.5
+        self.register_buffer("offset", r(3))
+    def forward(self, x):
+        return self.inner(x) + self.offset
+def answered(given, module=None, **options):
+    module = module or Biased()
+    return functional_call(module, given, r(2, 4), **options), sorted(dict(module.named_parameters()))
+def fixed(module):
+    with torch.no_grad():
+        for p in module.parameters():
+            p.copy_(r(*p.shape))
+    return module
+def first(result):
+    return result[0] if isinstance(result, tuple) else result
+def samples(module, x, dim=0, scaled=False, **options):
+    # whether the gradients of the samples are those of the samples one by one, and what else the backward pass has left
+    fixed(module)
+    out = first(call_for_per_sample_grads(module, batch_size=x.shape[dim], **options)(x)).sin()
+    (out.mean() * out[0].numel() if scaled else out.sum()).backward()
+    rows = [
+        torch.autograd.grad(first(module(x.narrow(dim, i, 1))).sin().sum(), list(module.parameters()))
+        for i in range(x.shape[dim])
+    ]
+    one_by_one = [torch.stack(g) for g in zip(*rows)]
+    found = [p.grad_sample for p in module.parameters()]
+    same = [torch.allclose(a, b, atol=1e-4) for a, b in zip(found, one_by_one)]
+    return same, [tuple(g.shape) for g in found], [p.grad is None for p in module.parameters()], x.grad is None
+def packed_samples(module):
+    rows = [r(5, 3), r(3, 3), r(2, 3)]
+    packed = torch.nn.utils.rnn.pack_sequence(rows)
+    call_for_per_sample_grads(fixed(module), batch_size=3)(packed)[0].data.sin().sum().backward()
+    single = [torch.autograd.grad(module(x.unsqueeze(1))[0].sin().sum(), list(module.parameters())) for x in rows]
+    return [torch.allclose(p.grad_sample, torch.stack(g), atol=1e-4) for p, g in zip(module.parameters(), zip(*single))]
+def expanded(batch=2, reduction="sum", n=1):
+    return [ExpandedWeight(torch.nn.Parameter(r(3, 4)), batch, reduction) for _ in range(n)]
+class Key:
+    pass
+KEYS = [Key(), Key(), Key()]
 class Slots(torch.Tensor):
     __slots__ = ["elem", "__own"]
     def put(self, value):
@@ -216,6 +261,58 @@ CASES = [
     "!quietly(lambda: functorch.combine_state_for_ensemble([layer(), torch.nn.ReLU()]))",
     "quietly(lambda: functorch.grad(lambda v: (v**3).sum())(r(3))), quietly(lambda: functorch.vmap(torch.dot)(r(2, 3), r(2, 3)))",
     "chunk_vmap(lambda v: v * 2, chunks=3)(torch.arange(7.0))",
+    "control_flow.cond(torch.tensor(True), torch.sin, torch.cos, [r(3)]), control_flow.map(torch.add, r(2, 3), r(3))",
+    "samples(layer(), r(2, 4))",
+    "samples(layer(), r(2, 5, 4).requires_grad_())",
+    "samples(layer(), r(4, 4), loss_reduction='mean', scaled=True)",
+    "samples(torch.nn.Sequential(torch.nn.Conv2d(2, 4, 3, padding=1, groups=2), torch.nn.ReLU(inplace=True), "
+    "torch.nn.GroupNorm(2, 4), torch.nn.LayerNorm(5)), r(3, 2, 5, 5).requires_grad_())",
+    "samples(torch.nn.Sequential(torch.nn.Conv1d(2, 3, 3, stride=2, dilation=2, bias=False), "
+    "torch.nn.InstanceNorm1d(3, affine=True, track_running_stats=True)), r(2, 2, 11))",
+    "m = fixed(torch.nn.InstanceNorm1d(3, affine=True, track_running_stats=True)); "
+    "call_for_per_sample_grads(m)(r(2, 3, 5)).sum().backward(); m.running_mean",
+    "samples(torch.nn.Conv3d(1, 2, 2, padding='same'), r(2, 1, 3, 3, 3))",
+    "samples(torch.nn.Embedding(7, 3), torch.arange(8).reshape(2, 4) % 5)",
+    "samples(torch.nn.LSTM(3, 4, 2), r(5, 2, 3).requires_grad_(), dim=1)",
+    "samples(torch.nn.GRU(3, 4, batch_first=True, bidirectional=True), r(2, 5, 3))",
+    "packed_samples(torch.nn.RNN(3, 4, nonlinearity='relu'))",
+    "packed_samples(torch.nn.LSTM(3, 4, bidirectional=True))",
+    "x = r(2, 4).requires_grad_(); call_for_per_sample_grads(layer())(x).sin().sum().backward(); x.grad",
+    "m = layer(); f = call_for_per_sample_grads(m); (f(r(2, 4)) + f(r(2, 4))).sum().backward(); "
+    "m.weight.grad_sample.contiguous()",
+    "m = layer(); m.bias.requires_grad_(False); call_for_per_sample_grads(m)(r(2, 4)).sum().backward(); "
+    "(m.weight.grad_sample.contiguous(), hasattr(m.bias, 'grad_sample'))",
+    "m = layer(); call_for_per_sample_grads(m)(r(2, 4)).sum().backward(); call_for_per_sample_grads(m)",
+    "call_for_per_sample_grads(layer(), batch_size=3)(r(2, 4))",
+    "call_for_per_sample_grads(layer())(r(4))",
+    "call_for_per_sample_grads(layer(), loss_reduction='none')",
+    "call_for_per_sample_grads(layer(), batch_size=0)",
+    "call_for_per_sample_grads(3)",
+    "call_for_per_sample_grads(torch.nn.BatchNorm1d(4))(r(2, 4))",
+    "call_for_per_sample_grads(torch.nn.LayerNorm(4))(r(4))",
+    "!call_for_per_sample_grads(torch.nn.Conv1d(2, 3, 1))(r(2, 5))",
+    "torch.add(r(3, 4), expanded()[0])",
+    "ExpandedWeight(r(3), 2, 'sum')",
+    "ExpandedWeight(3, 2, 'sum')",
+    "F.linear(r(2, 4), expanded()[0], torch.nn.Parameter(r(3))).sum().backward()",
+    "w = expanded()[0]; (w.shape, w.dtype, w.data_ptr() == w.orig_weight.data_ptr(), F.linear(r(2, 4), w).requires_grad)",
+    "answered({'inner.weight': r(3, 4) * 2})",
+    "answered({'inner.bias': None})",
+    "answered({'inner.weight': 3})",
+    "answered({'number': r(3)})",
+    "answered({'inner.other.weight': r(3)})",
+    "answered({'': r(3)})",
+    "m = Biased(); [answered({'inner.extra': torch.nn.Parameter(r(3))}, m)[1] for _ in range(2)]",
+    "m = Biased(); m.inner.outer = m; answered({'inner.outer.inner.weight': r(3, 4) * 2}, m, tie_weights=False)",
+    "d = WeakIdKeyDictionary({k: [i] for i, k in enumerate(KEYS)}); c = d.copy(); "
+    "(len(c), c[KEYS[1]] is d[KEYS[1]], type(c).__name__, len(d.keyrefs()))",
+    "d = WeakIdKeyDictionary({k: [i] for i, k in enumerate(KEYS)}); c = copy.deepcopy(d); "
+    "(list(c.values()), c[KEYS[1]] is d[KEYS[1]])",
+    "d = WeakIdKeyDictionary(); d.update([(KEYS[0], 1)]); e = d | {KEYS[1]: 2}; e |= {KEYS[0]: 3}; "
+    "(list(d.values()), list(e.values()), list(({KEYS[2]: 5} | d).values()))",
+    "repr(WeakIdKeyDictionary()).split(' at ')[0]",
+    "WeakIdKeyDictionary() | 3",
+    "torch._refs.view(r(2, 3), 3, 2), torch._refs.contiguous(r(2, 3).t()), torch._refs.abs_(r(2))",
     "torch._refs.acos(r(3)), torch._refs.nn.functional.celu(r(3)), torch._refs.special.i0e(r(3)), "
     "torch._refs._conversions.char(r(3))",
     "torch._addmm_activation(r(2, 4), r(2, 3), r(3, 4)), torch._addmm_activation(r(4), r(2, 3), r(3, 4), beta=2, alpha=0.5, "

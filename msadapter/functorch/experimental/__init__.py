@@ -2,8 +2,8 @@
 
 import functools
 
-from ..func import functionalize, hessian, jacfwd, jvp, replace_all_batch_norm_modules_, vmap
-from ..func._vmap import _checked_inputs
+from ...func import functionalize, hessian, jacfwd, jvp, replace_all_batch_norm_modules_, vmap
+from ...func._vmap import _checked_inputs
 
 __all__ = ["chunk_vmap", "functionalize", "hessian", "jacfwd", "jvp", "replace_all_batch_norm_modules_"]
 
