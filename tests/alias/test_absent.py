@@ -75,7 +75,9 @@ def test_a_module_that_pytorch_has_comes_with_the_reason():
 import importlib, importlib.util
 import torch
 
-for name in ("torch.distributed.rpc.api", "torch.contrib", "torch._inductor.codegen", "torch.contrib.deeper"):
+names = ["torch.distributed.rpc.api", "torch.contrib", "torch._inductor.codegen", "torch.contrib.deeper"]
+names += ["torch.fx.experimental.normalize", "torch.distributed.elastic.rendezvous.api"]  # deep, in packages that are here
+for name in names:
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as error:

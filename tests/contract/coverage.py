@@ -319,8 +319,11 @@ def absent_names(rows: list[Name]) -> str:
     for row in rows:
         if row.status == "not supported":
             absent.setdefault(row.reason, []).append(f"{row.namespace}.{row.name}")
-    for module in sorted({*reasons, *(name for part in recorded["cases"].values() for name in part)}):
-        if not _has_module(module):
+    missing = {name for part in recorded["cases"].values() for name in part if not _has_module(name)}
+    for module in sorted({*reasons, *missing}):
+        # a deep module in an absent package is explained by the package
+        deep = module.count(".") > 2 and module.rpartition(".")[0] in missing and module not in reasons
+        if not _has_module(module) and not deep:
             absent.setdefault(_module_reason(module, reasons), []).append(module)
     return (
         json.dumps({reason: sorted(set(names)) for reason, names in sorted(absent.items())}, indent=0) + "\n"
