@@ -94,29 +94,39 @@ def rendezvous(url: str, rank: int = -1, world_size: int = -1, timeout=default_p
         return
     place, _, query = rest.partition("?")
     options = dict(part.split("=") for part in query.split("&") if part)
+    if (rank != -1 or world_size != -1) and options.keys() & {"rank", "world_size"}:
+        raise AssertionError(f"The url: {url} has node-specific arguments(rank, world_size) already.")
     rank, world_size = int(options.get("rank", rank)), int(options.get("world_size", world_size))
     if scheme == "env":
         rank, world_size = _env("RANK", rank), _env("WORLD_SIZE", world_size)
         host, port = os.environ.get("MASTER_ADDR", "localhost"), int(os.environ.get("MASTER_PORT", 0))
         yield _tcp_store(host, port, rank, world_size, timeout), rank, world_size
     elif scheme == "tcp":
+        host, colon, port = place.rpartition(":")
+        if not colon or port.endswith("]"):  # a number in brackets is an address of IPv6
+            raise _url_error(url, "port number missing")
         _need(url, rank, world_size)
-        host, _, port = place.rpartition(":")
+        if not host:
+            raise AssertionError("hostname cannot be None")
         yield _tcp_store(host, int(port), rank, world_size, timeout), rank, world_size
     elif scheme == "file":
+        if not place:
+            raise _url_error(url, "path missing")
         _need(url, rank, world_size)
         yield FileStore(place, world_size), rank, world_size
     else:
         raise RuntimeError(f"No rendezvous handler for {scheme}://")
 
 
+def _url_error(url: str, what: str) -> ValueError:
+    scheme = url.partition(":")[0]
+    return ValueError(f"Error initializing torch.distributed using {scheme}:// rendezvous: {what}")
+
+
 def _need(url, rank, world_size):
     for name, value in (("rank", rank), ("world size", world_size)):
         if value == -1:
-            raise ValueError(
-                f"Error initializing torch.distributed using {url.split(':')[0]}:// rendezvous: "
-                f"{name} parameter missing"
-            )
+            raise _url_error(url, f"{name} parameter missing")
 
 
 def _tcp_store(host, port, rank, world_size, timeout):

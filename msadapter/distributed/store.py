@@ -5,6 +5,7 @@ import os
 import struct
 import threading
 import time
+import weakref
 from datetime import timedelta
 
 from .errors import DistStoreError
@@ -141,28 +142,56 @@ class HashStore(Store):
 
 
 class FileStore(Store):
-    """A store in a file that all processes can access. Each operation locks the file."""
+    """A store in a file that all processes can access. Each operation locks the file.
+
+    The file is removed when all of ``world_size`` processes have given up the store, so that the next job under this path begins
+    anew. It stays if the number of processes is not given.
+    """
 
     def __init__(self, file_name: str, world_size: int = -1):
         super().__init__()
         self._path = os.fspath(file_name)
+        self.add(_USERS, 1)
+        weakref.finalize(self, _leave, self._path, world_size, os.getpid())
 
     @property
     def path(self) -> str:
         return self._path
 
     def _update(self, change):
-        with open(self._path, "a+b") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX)
-            stream.seek(0)
-            before = stream.read()
-            data = _unpack(before)
-            result = change(data)
-            after = _pack(data)
-            if after != before:
-                stream.truncate(0)
-                stream.write(after)
-            return result
+        return _update_file(self._path, change)
+
+
+# Keys of a FileStore itself: how many objects use the file, and how many have given it up.
+_USERS, _GONE = "\0users", "\0gone"
+
+
+def _update_file(path: str, change):
+    with open(path, "a+b") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        stream.seek(0)
+        before = stream.read()
+        data = _unpack(before)
+        result = change(data)
+        after = _pack(data)
+        if after != before:
+            stream.truncate(0)
+            stream.write(after)
+        return result
+
+
+def _leave(path: str, world_size: int, process: int) -> None:
+    """Give up a FileStore. The last one removes the file."""
+    if os.getpid() != process or not os.path.exists(path):  # a forked child has only inherited the object
+        return
+
+    def change(data):
+        users, gone = int(data.get(_USERS, b"1")) - 1, int(data.get(_GONE, b"0")) + 1
+        data[_USERS], data[_GONE] = str(users).encode(), str(gone).encode()
+        return users == 0 and 0 <= world_size <= gone
+
+    if _update_file(path, change):
+        os.unlink(path)
 
 
 def _pack(data: dict) -> bytes:

@@ -136,6 +136,45 @@ def test_rendezvous_by_a_file(tmp_path):
         next(dist.rendezvous(f"file://{tmp_path}/store"))
 
 
+@pytest.mark.parametrize(
+    ("url", "error", "text"),
+    [
+        ("file://", ValueError, "using file:// rendezvous: path missing"),
+        ("tcp://127.0.0.1?rank=0&world_size=1", ValueError, "using tcp:// rendezvous: port number missing"),
+        ("tcp://[::1]?rank=0&world_size=1", ValueError, "using tcp:// rendezvous: port number missing"),
+        ("tcp://127.0.0.1:23456?rank=0", ValueError, "using tcp:// rendezvous: world size parameter missing"),
+        ("tcp://:23456?rank=0&world_size=1", AssertionError, "hostname cannot be None"),
+    ],
+)
+def test_what_a_rendezvous_needs(url, error, text):
+    with pytest.raises(error, match=text):
+        next(dist.rendezvous(url))
+
+
+def test_a_rendezvous_is_told_the_rank_once(tmp_path):
+    with pytest.raises(AssertionError, match="has node-specific arguments"):
+        next(dist.rendezvous(f"file://{tmp_path}/store?rank=1&world_size=2", 1, 2))
+
+
+def test_the_last_user_of_a_file_removes_it(tmp_path):
+    path = tmp_path / "store"
+    first, second, without_number = (dist.FileStore(str(path), n) for n in (2, 2, -1))
+    assert first.num_keys() == 1  # the number of users, as in PyTorch
+    del first, second
+    assert path.exists()
+    del without_number
+    assert path.exists()  # its number of processes is not known
+    third = dist.FileStore(str(path), 1)
+    child = os.fork()
+    if child == 0:
+        del third
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert path.exists()
+    del third
+    assert not path.exists()
+
+
 class _Work:
     def __init__(self):
         self.done = False
