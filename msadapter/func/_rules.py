@@ -312,7 +312,11 @@ def _expand(function, bound, level, inplace):
 def _of_views(function, bound, level, inplace):
     """Composites whose results are views of their argument: the operators in them keep what is written to those."""
     declaration, _ = declaration_of(function)
-    args = [bound[p.name] for p in declaration.schema.parameters if not p.keyword_only]
+    args = [
+        [bound[p.name]] if p.type == "int[]" and isinstance(bound[p.name], int) else bound[p.name]
+        for p in declaration.schema.parameters
+        if not p.keyword_only
+    ]
     while args[-1] is None:  # another form of the call has this argument
         args.pop()
     named = {p.name: bound[p.name] for p in declaration.schema.parameters if p.keyword_only}
