@@ -6,6 +6,7 @@ They rebuild tensors from files, and convert lists of tensors to flat buffers.
 import sys
 import threading
 import traceback
+from inspect import getattr_static
 
 from . import ops
 from ._errors import unsupported
@@ -17,6 +18,7 @@ from ._values.dtype import int32, int64
 from ._values.layout import layout as _layout
 from .tensor import Tensor, TypedStorage, UntypedStorage
 from .tensor._construct import from_numpy
+from .tensor._pickling import rebuild_wrapper
 
 
 # -- rebuilding: what the pickles call ---------------------------------------------------------------------
@@ -136,6 +138,15 @@ def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
     return ops.empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
 
 
+def _rebuild_wrapper_subclass(cls, dtype, size, stride, storage_offset, layout, device, requires_grad):
+    """Return a tensor without memory, of a class that defines in `__torch_dispatch__` what operators do."""
+    none = Tensor.__dict__["__torch_dispatch__"]
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)) or getattr_static(cls, none.__name__) is none:
+        raise TypeError(f"{cls} is no class of tensors that has __torch_dispatch__")
+    _C.bytes_reached(size, stride, storage_offset, dtype)  # before address space is taken for it
+    return rebuild_wrapper(cls, dtype, size, stride, storage_offset, layout, device, requires_grad, {})
+
+
 def _unsupported(what):
     def rebuild(*args):
         raise unsupported("torch.load", f"{what} are not supported")
@@ -144,7 +155,6 @@ def _unsupported(what):
 
 
 _rebuild_qtensor = _unsupported("quantized tensors")
-_rebuild_wrapper_subclass = _unsupported("wrapper subclasses")
 
 
 def _rebuild_nested_tensor(buffer, sizes, strides, storage_offsets):

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from .._host import extensions
 from .._values.layout import LAYOUTS
 from ..tensor import Tensor
-from ..tensor._pickling import user_attributes
+from ..tensor._pickling import is_wrapper, user_attributes, wrapper_facts
 from .names import TorchGlobal, has_typed_storage
 from .storage_ref import StorageRef, location_tag
 
@@ -16,6 +16,10 @@ def reduce_tensor(tensor):
     """Return the (function, arguments) pair with which a file stores a tensor, a Parameter or a subclass."""
     state = user_attributes(tensor)
     hooks = OrderedDict()
+    if is_wrapper(tensor):
+        rebuild = TorchGlobal("torch._utils", "_rebuild_wrapper_subclass")
+        args = rebuild, type(tensor), wrapper_facts(tensor), state
+        return TorchGlobal("torch._tensor", "_rebuild_from_type_v2"), args
     if isinstance(tensor, extensions.parameter_class.value):
         inner = tensor.detach()
         if type(inner) is not Tensor and inner.layout == _STRIDED:

@@ -26,11 +26,32 @@ def user_attributes(tensor) -> dict:
     }
 
 
+def is_wrapper(tensor) -> bool:
+    """Return whether a tensor was made by ``Tensor._make_wrapper_subclass``: it has a shape, but no memory."""
+    return "_wrapper_device" in tensor.__dict__
+
+
+def wrapper_facts(tensor) -> tuple:
+    """Return what makes such a tensor again: the arguments of ``torch._utils._rebuild_wrapper_subclass``."""
+    sizes = tuple(tensor.size()), tuple(tensor.stride()), tensor.storage_offset()
+    return type(tensor), tensor.dtype, *sizes, tensor.layout, tensor.device, tensor.requires_grad
+
+
+def rebuild_wrapper(cls, dtype, size, stride, storage_offset, layout, device, requires_grad, state):
+    """Return the tensor without memory that ``wrapper_facts`` has described, with its attributes."""
+    options = {"dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
+    made = cls._make_wrapper_subclass(cls, size, stride, storage_offset, **options)
+    made.__dict__.update(state)
+    return made
+
+
 def reduce_tensor(tensor, protocol):
     """Return (rebuild function, arguments): the used bytes of the storage, sizes and strides, and flags.
 
     The result of an operator comes back as a leaf. Only a transfer to another process refuses it.
     """
+    if is_wrapper(tensor):
+        return rebuild_wrapper, (*wrapper_facts(tensor), user_attributes(tensor))
     state = {k: v for k, v in tensor.__dict__.items() if not k.startswith("_retain")}
     # An object of its own, because a pickle writes the same object once: in PyTorch each tensor of a pickle has its storage.
     storage = UntypedStorage(_holder=tensor.untyped_storage()._holder)

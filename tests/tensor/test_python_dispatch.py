@@ -1,6 +1,9 @@
 """`__torch_dispatch__` of modes and subclasses. The expected values are those of PyTorch 2.13."""
 
+import copy
+import io
 import math
+import pickle
 
 import pytest
 
@@ -158,3 +161,43 @@ def test_the_alias_of_a_dual_tensor_is_that_of_its_class():
         dual = torch.autograd.forward_ad.make_dual(x, torch.full((2,), 3.0))
         assert seen[0] == "aten.alias.default" and seen.count("aten.alias.default") == 1
         assert torch.autograd.forward_ad.unpack_dual(dual).tangent.tolist() == [3.0, 3.0]
+
+
+def _saved(x):
+    stream = io.BytesIO()
+    torch.save(x, stream)
+    stream.seek(0)
+    return stream
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        lambda x: pickle.loads(pickle.dumps(x)),
+        lambda x: torch.load(_saved(x), weights_only=False),
+        copy.copy,
+    ],
+)
+def test_a_wrapper_is_pickled(sent):
+    """As its facts and its attributes: a class without memory has nothing else."""
+    x = Boxed(torch.arange(6.0).reshape(3, 2).t())
+    x.requires_grad_()
+    x.note = "kept"
+    got = sent(x)
+    assert type(got) is Boxed and got.note == "kept" and got.requires_grad and got.is_leaf
+    assert (got.shape, got.stride(), got.dtype, str(got.device)) == ((2, 3), (1, 2), torch.float32, "cpu")
+    assert torch.equal(got.inner, x.inner)
+
+
+def test_a_file_of_weights_makes_a_wrapper_only_of_a_class_that_the_program_allows():
+    x = Boxed(torch.arange(3.0))
+    with pytest.raises(pickle.UnpicklingError, match="Boxed"):
+        torch.load(_saved(x))
+    with torch.serialization.safe_globals([Boxed]):
+        assert torch.equal(torch.load(_saved(x)).inner, x.inner)
+
+
+def test_no_tensor_without_memory_of_a_class_that_defines_no_operators():
+    facts = torch.float32, (2,), (1,), 0, torch.strided, torch.device("cpu"), False
+    with pytest.raises(TypeError, match="__torch_dispatch__"):
+        torch._utils._rebuild_wrapper_subclass(torch.Tensor, *facts)
