@@ -1,6 +1,7 @@
 """Loaders and samplers against PyTorch: the same seeds give the same batches."""
 
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -73,6 +74,35 @@ def test_death_of_a_worker_is_an_error():
 def test_timeout():
     with pytest.raises(RuntimeError, match="timed out after 1 seconds"):
         list(torch.utils.data.DataLoader(_Slow(), num_workers=1, timeout=1))
+
+
+def _unsent(kind: str):
+    """Return what cannot be sent to another process, or raise what cannot."""
+
+    class Local(Exception):
+        pass
+
+    if kind == "local error":
+        raise Local("its class has no name that another process could look up")
+    return {"lock": threading.Lock, "graph": lambda: torch.ones(2, requires_grad=True) * 2}[kind]()
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "text"),
+    [
+        ("lock", TypeError, "cannot pickle"),
+        ("graph", RuntimeError, "non-leaf tensor"),
+        ("local error", RuntimeError, "Local: its class has no name"),
+    ],
+)
+def test_an_answer_that_cannot_be_sent_is_an_error(kind, error, text):
+    """Without one, the loader would wait for the answer for ever, or until its timeout."""
+    samples = torch.utils.data.DataLoader(
+        [kind], batch_size=None, num_workers=1, timeout=60, collate_fn=_unsent
+    )
+    with pytest.raises(error, match=text) as caught:
+        next(iter(samples))
+    assert "in DataLoader worker process 0" in str(caught.value)
 
 
 def test_large_tensors_pass_whole_and_leave_nothing():

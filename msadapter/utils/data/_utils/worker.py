@@ -64,6 +64,26 @@ def _seed_all(base_seed, worker_id):
     return seed
 
 
+def _report_unsent(results, where: str) -> None:
+    """Let a queue send the error in place of an answer that cannot be pickled. Without it, the loader would wait for ever.
+
+    The queue pickles in a thread of its own, so `put` does not raise the error.
+    """
+    otherwise = results._on_queue_feeder_error
+
+    def send_error(error, answer):
+        if not isinstance(answer, tuple):  # it was pickled, and the pipe refused it
+            otherwise(error, answer)
+            return
+        number, data = answer
+        instead = ExceptionWrapper((type(error), error, error.__traceback__), where)
+        if isinstance(data, ExceptionWrapper):  # an error whose class cannot be pickled: its text can
+            instead.exc_type, instead.exc_msg = RuntimeError, data.exc_msg
+        results.put((number, instead))
+
+    results._on_queue_feeder_error = send_error
+
+
 def worker_loop(setup, indices, results, done):
     """Answer requests (number, indices) with (number, batch or ExceptionWrapper) until a request is None.
 
@@ -74,6 +94,7 @@ def worker_loop(setup, indices, results, done):
     _C.set_num_threads(1)  # the parent's thread pool does not exist in a forked child
     worker_id, parent = setup["worker_id"], os.getppid()
     where = f"in DataLoader worker process {worker_id}"
+    _report_unsent(results, where)
     seed = _seed_all(setup["base_seed"], worker_id)
     _worker_info = WorkerInfo(
         id=worker_id, num_workers=setup["num_workers"], seed=seed, dataset=setup["dataset"]
