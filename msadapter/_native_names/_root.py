@@ -75,7 +75,7 @@ class _WeakTensorRef:
 
 def _set_fwd_grad_enabled(enabled: bool) -> None:
     """Set whether forward-mode differentiation records tangents in this thread."""
-    _tangents.state.enabled = bool(enabled)
+    _tangents.enable(enabled)
 
 
 def _are_functorch_transforms_active() -> bool:

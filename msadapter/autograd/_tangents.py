@@ -6,6 +6,7 @@ write to one is seen by the other.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
 
@@ -23,6 +24,7 @@ class _State(threading.local):
 
     enabled = True
     paused = False
+    on_graph = 0  # how many derivatives of the forward mode are computed with the graph now
 
 
 state = _State()
@@ -41,6 +43,38 @@ class paused:
 def is_active() -> bool:
     """Return whether tangents are recorded now: inside of a level."""
     return bool(levels) and state.enabled
+
+
+def enable(mode: bool) -> None:
+    """Set whether tangents are recorded in this thread.
+
+    Raises:
+        NotImplementedError: what runs would ignore it.
+    """
+    if not mode and state.on_graph:
+        raise unsupported(
+            "torch.autograd.forward_ad._set_fwd_grad_enabled",
+            "jacfwd, and a jvp inside of another transform, are computed with the graph, which has no tangents; disabling "
+            "tangents there is not supported",
+        )
+    state.enabled = bool(mode)
+
+
+@contextlib.contextmanager
+def on_graph():
+    """A block in which derivatives, which PyTorch computes with tangents, are computed with the graph of the reverse mode."""
+    state.on_graph += 1
+    try:
+        yield
+    finally:
+        state.on_graph -= 1
+
+
+def with_tangent_of(tensor, made):
+    """Return ``made``, which has the values of ``tensor``, with the tangent of ``tensor`` if this has one."""
+    if is_active() and not state.paused and (tangent := levels[-1].get(tensor)) is not None:
+        levels[-1].put(made, tangent)
+    return made
 
 
 class Tangents:

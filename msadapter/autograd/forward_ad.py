@@ -13,7 +13,18 @@ from .._host import extensions
 from .._host.native import load
 from ..tensor import Tensor
 from . import _forward_operators
-from ._tangents import Tangents, check_shape, differentiable, is_active, laid_out, levels, paused, state
+from ._tangents import (
+    Tangents,
+    check_shape,
+    differentiable,
+    enable,
+    is_active,
+    is_batched,
+    laid_out,
+    levels,
+    paused,
+    state,
+)
 
 _C = load()
 __all__ = [
@@ -41,7 +52,8 @@ class _set_fwd_grad_enabled:
     """Set whether tangents are recorded. As a context manager, restore it at the end."""
 
     def __init__(self, mode: bool):
-        self.previous, state.enabled = state.enabled, bool(mode)
+        self.previous = state.enabled
+        enable(mode)
 
     def __enter__(self) -> None:
         pass
@@ -106,6 +118,10 @@ def make_dual(tensor, tangent, *, level=None):
         if not differentiable(x):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {x.dtype}")
     check_shape(tensor, tangent)
+    if is_batched(tensor):
+        raise RuntimeError(
+            "Batching rule not implemented for aten::_make_dual; the fallback path doesn't work on out= or view ops."
+        )
     if is_active() and levels[-1].get(tensor) is not None:
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported."

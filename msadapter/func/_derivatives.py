@@ -14,6 +14,8 @@ from .. import autograd, ops
 from .._host import extensions
 from .._host.native import load
 from .._values.base import as_leaf
+from ..autograd._tangents import levels as dual_levels
+from ..autograd._tangents import on_graph, with_tangent_of
 from ..autograd.grad_mode import enable_grad
 from ..tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
@@ -24,6 +26,17 @@ _C = load()
 
 
 _running = 0  # transforms whose function runs now, one inside of the other
+
+
+@contextlib.contextmanager
+def _counted():
+    """Count a transform as running."""
+    global _running
+    _running += 1
+    try:
+        yield
+    finally:
+        _running -= 1
 
 
 def active() -> bool:
@@ -64,20 +77,17 @@ class _Start:
         self.plain = []
         for x in map(innermost, self.batched):
             with enable_grad():
-                self.plain.append(x.view_as(x) if x.requires_grad else as_leaf(x.detach()))
+                self.plain.append(
+                    x.view_as(x) if x.requires_grad else with_tangent_of(x, as_leaf(x.detach()))
+                )
         self.inputs = [rewrapped(p, b) for p, b in zip(self.plain, self.batched, strict=True)]
         self._own = {_C.gradient_edge(p)[0] for p in self.plain if p.is_leaf}
 
     @contextlib.contextmanager
     def function_runs(self):
         """Record gradients, and count the transform as running."""
-        global _running
-        _running += 1
-        try:
-            with enable_grad():
-                yield
-        finally:
-            _running -= 1
+        with _counted(), enable_grad():
+            yield
 
     def leads_outside(self, outputs) -> bool:
         """Return whether the graph of outputs reaches leaves other than this transform's inputs."""
@@ -125,7 +135,9 @@ class _Start:
             if not isinstance(x, Tensor) or not x.requires_grad:
                 return x
             plain = innermost(x)
-            return x if recorded and self.leads_outside([plain]) else rewrapped(plain.detach(), x)
+            if recorded and self.leads_outside([plain]):
+                return x
+            return rewrapped(with_tangent_of(plain, plain.detach()), x)
 
         return tree_map(leave, tree)
 
@@ -312,8 +324,17 @@ def vjp(func, *primals, has_aux=False):
     return (output, vjp_fn, start.left(aux)) if has_aux else (output, vjp_fn)
 
 
+_INDEPENDENT = (
+    "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. "
+    "This is not allowed with strict=True."
+)
+
+
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
-    """Return (func(*primals), J v) for the Jacobian J and the ``tangents`` v. It differentiates a ``vjp``."""
+    """Return (func(*primals), J v) for the Jacobian J and the ``tangents`` v.
+
+    Inside of another transform or of forward mode, it differentiates a ``vjp``. Elsewhere it computes with dual tensors.
+    """
     if not isinstance(primals, tuple):
         raise RuntimeError(
             "jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
@@ -330,19 +351,41 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     _check_tensors(leaves, "primals")
     _check_tensors(directions, "tangents")
     _differentiable(primals, "jvp")
+    if not active() and not dual_levels:
+        return _dual_jvp(func, leaves, spec, directions, strict, has_aux)
     start = _Start(leaves)
-    with start.function_runs():
+    with start.function_runs(), on_graph():
         output, aux = _split_aux(
             func(*tree_unflatten(start.inputs, spec)), has_aux, "jvp(f, primals, tangents)"
         )
         flat, out_spec = _outputs(output, "jvp(f, primals, tangents)")
         if strict and not all(x.requires_grad for x in flat):
-            raise RuntimeError("jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. "
-                               "This is not allowed with strict=True.")  # fmt: skip
+            raise RuntimeError(_INDEPENDENT)
         pushed = [_push(start, x, directions) for x in flat]
     made = tree_unflatten(start.left(pushed), out_spec)
     output = start.left(output)
     return (output, made, start.left(aux)) if has_aux else (output, made)
+
+
+def _dual_jvp(func, leaves, spec, directions, strict: bool, has_aux: bool):
+    """Return what ``jvp`` does, computed with dual tensors: no_grad does not stop a tangent, as in PyTorch.
+
+    There is one level of dual tensors, so a jvp inside of another transform is computed with the graph instead.
+    """
+    from ..autograd import forward_ad  # here: most programs have no dual tensors
+
+    with forward_ad.dual_level(), forward_ad._set_fwd_grad_enabled(True), _counted():
+        inputs = [forward_ad.make_dual(x, v) for x, v in zip(leaves, directions, strict=True)]
+        output, aux = _split_aux(func(*tree_unflatten(inputs, spec)), has_aux, "jvp(f, primals, tangents)")
+        flat, out_spec = _outputs(output, "jvp(f, primals, tangents)")
+        pairs = [forward_ad.unpack_dual(x) for x in flat]
+        if strict and any(p.tangent is None for p in pairs):
+            raise RuntimeError(_INDEPENDENT)
+        made = [ops.zeros_like(p.primal) if p.tangent is None else p.tangent for p in pairs]
+        aux = tree_map(lambda x: forward_ad.unpack_dual(x).primal if isinstance(x, Tensor) else x, aux)
+    output = tree_unflatten([p.primal for p in pairs], out_spec)
+    made = tree_unflatten(made, out_spec)
+    return (output, made, aux) if has_aux else (output, made)
 
 
 def _push(start, output, directions):
@@ -413,7 +456,14 @@ def _rows(pull, flat, i, out_spec):
 
 def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
     """Same as ``jacrev``. In PyTorch this function uses the forward mode."""
-    return jacrev(func, argnums, has_aux=has_aux)
+    computed = jacrev(func, argnums, has_aux=has_aux)
+
+    @functools.wraps(func)
+    def wrapper(*args, **kwargs):
+        with on_graph():
+            return computed(*args, **kwargs)
+
+    return wrapper
 
 
 def hessian(func, argnums=0):

@@ -97,6 +97,23 @@ def test_levels_and_switches_are_restored():
     assert not _tangents.state.paused
 
 
+@pytest.mark.parametrize("disable", [f._set_fwd_grad_enabled, torch._C._set_fwd_grad_enabled])
+def test_what_is_computed_with_the_graph_refuses_to_disable_tangents(disable):
+    def function(x):
+        disable(False)
+        return x * 2
+
+    x = torch.ones(2)
+    for transform in (
+        torch.func.jacfwd(function),
+        torch.vmap(lambda a: torch.func.jvp(function, (a,), (a,))),
+    ):
+        with pytest.raises(NotImplementedError, match="disabling tangents"):
+            transform(x)
+    assert f._is_fwd_grad_enabled()
+    torch.func.jvp(torch.sin, (x,), (x,))
+
+
 def test_a_jvp_must_return_a_tangent_for_a_view():
     class View(torch.autograd.Function):
         @staticmethod
