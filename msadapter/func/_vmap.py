@@ -5,18 +5,30 @@ from __future__ import annotations
 import functools
 
 from .. import ops
+from ..ops._generator import Generator
 from ..overrides import TorchFunctionMode
-from ..random import get_rng_state, set_rng_state
+from ..random import default_generator
 from ..tensor import Tensor
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from ._batched import BatchedTensor, Level, batch_of, is_batched, levels, wrap
 from ._binding import bind, declaration_of
-from ._looped import looped, tensors_in
+from ._looped import IN_PLACE, looped, tensors_in
 
 _ERROR = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
     "'different' randomness "
     "flags on vmap or perform the randomness operation out of vmap"
+)
+
+
+_SAME = "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch"
+_OUT = (
+    "vmap: We do not support calling out variants of random operations inside of vmap. Please use non-out variants as a "
+    "workaround"
+)
+_IN_PLACE = (
+    "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. If this "
+    "is necessary for your usage, please file an issue with functorch."
 )
 
 
@@ -31,20 +43,29 @@ class _Randomness(TorchFunctionMode):
         declaration, inplace = declaration_of(function)
         if declaration is None or declaration.facts.random is None or not _draws(declaration, args, kwargs):
             return function(*args, **kwargs)
+        if kwargs.get("out") is not None:
+            raise RuntimeError(_OUT)
         if self.level.randomness == "error":
             raise RuntimeError(_ERROR)
         if self.level.randomness == "same":
-            return self._same(function, args, kwargs, inplace)
+            return self._same(declaration.facts.random, function, args, kwargs, inplace)
         return self._different(declaration.facts.random, function, args, kwargs, inplace)
 
-    def _same(self, function, args, kwargs, inplace):
-        """Draw the same numbers for all elements."""
-        if not any(is_batched(x, self.level) for x in tensors_in((args, kwargs))):
+    def _same(self, how, function, args, kwargs, inplace):
+        """Draw the same numbers for all elements. RuntimeError if each element has a distribution of its own."""
+        batched = [x for x in tensors_in((args, kwargs)) if is_batched(x, self.level)]
+        if not batched:
             return function(*args, **kwargs)
-        start = get_rng_state()
+        parameters = [x for x in batched if not (inplace and x is args[0])]
+        if how in ("values", "parameters") or (inplace and parameters):
+            raise RuntimeError(_SAME)
+        generator = next(
+            (x for x in (*args, *kwargs.values()) if isinstance(x, Generator)), default_generator
+        )
+        start = generator.get_state()
 
         def again(*a, **k):
-            set_rng_state(start)
+            generator.set_state(start)
             return function(*a, **k)
 
         return looped(again, args, kwargs, self.level, inplace)
@@ -63,10 +84,9 @@ class _Randomness(TorchFunctionMode):
         if how in ("each", "values") and len(batched) == 1 and args and args[0] is batched[0]:
             result = function(args[0]._value, *args[1:], **kwargs)
             return args[0] if inplace else wrap(result, level)
-        if inplace and not batched:
+        if inplace and not is_batched(args[0], level):
             raise RuntimeError(
-                "vmap: We do not yet support calling random operations inplace with randomness='different' on an "
-                "unbatched tensor. Please use the out of place version of the random operation."
+                IN_PLACE.replace("arithmetic", function.__name__.rstrip("_")) if batched else _IN_PLACE
             )
         if batched:
             return looped(function, args, kwargs, level, inplace)

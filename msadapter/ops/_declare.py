@@ -449,20 +449,20 @@ def op(
             tensor. This is the default for pointwise operators of one tensor.
         copied_to_out: a composite whose form with out= copies the result, so that operands may require grad.
         out_dtype: which dtypes the tensor given as out= may have. "same" and "same scalar type": the result's, with two
-            forms of PyTorch's message. "cast": one that type promotion
-            lets the result's be cast to. "cat": the same, but the error is that of the function cat. "floating": any
-            floating point type. "any". "decides": any, and it is the dtype of the computation, as the argument ``dtype``
+            forms of PyTorch's message. "cast": one that type promotion lets the result's be cast to. "cat": the same, but
+            the error is that of the function cat. "floating": any floating point type. "truth of all" and "truth of any":
+            bool or uint8. "any". "decides": any, and it is the dtype of the computation, as the argument ``dtype``
             is, which must be the same if it is given. "creates": the same, and also the device and the layout are those of
             the result. "fills": like "creates", and a tensor with as many elements as the result keeps its shape. By default,
-            "creates" for functions that have an argument ``device``, "cast" for operators that
-            promote, "same" for all others.
+            "creates" for functions that have an argument ``device``, "cast" for operators that promote, "same" for all others.
         chain_of_views: its result counts as a view of a view, like that of an index with several parts.
         copies: each number of the result is an unchanged number of the operand.
         whole: the result for a part of an operand is not part of the result. DTensor gathers the operands.
         keeps_zeros: the result for zero is zero, so a sparse tensor applies it to its stored values only.
         sample_rank: the number of dims of the first tensor without a batch. One more dim in front is a batch.
         random: it draws random numbers. "each": one for each element of the first tensor, whose values do not matter;
-            "values": the same, but the values matter; "sizes": one for each element of the argument ``size``; "other".
+            "values": the same, but the values matter; "sizes": one for each element of the argument ``size``;
+            "parameters": its tensors are the parameters of the distribution, in another way than "values"; "other".
             An operator with an argument ``training`` or ``train`` draws nothing if that is false, and one with ``p`` or
             ``dropout_p`` nothing if that is 0. It also draws nothing if ``_random_samples`` are given.
         foreach: ``torch._foreach_<name>`` exists and applies it to each tensor of a list; or the name of the operator

@@ -16,10 +16,12 @@ _REFUSED = 5
 REDUCTIONS = ("sum", "mean", "max", "min", "other")
 _CHOICES = {  # facts that are one word of several
     "reduction": REDUCTIONS,
-    "random": ("each", "values", "sizes", "other"),
+    "random": ("each", "values", "sizes", "parameters", "other"),
     "backward": ("plain", "sizes"),
     "float8": ("any", "tensors", "infinite"),
     "out_dtype": (
+        "truth of all",
+        "truth of any",
         "any",
         "cast",
         "cat",

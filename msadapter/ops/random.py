@@ -127,7 +127,7 @@ def _checked_std(std):
     f"normal(TensorOrScalar mean, TensorOrScalar std=1.0, int[]? size=None, *, {WITH_GENERATOR}) -> Tensor",
     forms="fo",
     grad={"mean": _no_grad, "std": _no_grad},
-    random="other",
+    random="parameters",
 )
 def normal(mean, std, size, *, generator, dtype, layout, device, requires_grad, pin_memory):
     """Return normal numbers. Mean and standard deviation are numbers (then ``size`` is needed) or tensors."""
@@ -253,7 +253,7 @@ def bernoulli_(self, p, *, generator):
     "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
     forms="fmo",
     whole=True,
-    random="other",
+    random="parameters",
 )
 def multinomial(self, num_samples, replacement, *, generator):
     """Return num_samples indices for each row, drawn with the weights in this row."""
@@ -301,7 +301,7 @@ op("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", ms="StandardGam
     "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor",
     forms="f",
     grad={"self": lambda g, self, result: t._dirichlet_backward(g, self, result)},
-    random="other",
+    random="parameters",
 )
 def _sample_dirichlet(self, generator):
     return raw.Dirichlet(self, *_on(self, generator))

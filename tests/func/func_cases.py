@@ -46,6 +46,13 @@ def placed(i, v):
     a = torch.zeros(3) + 0 * v
     a[i] = v
     return a
+fw = torch.autograd.forward_ad
+def fwd_off(f):
+    with fw._set_fwd_grad_enabled(False):
+        return f()
+def one_dual(a):
+    with fw.dual_level():
+        return fw.unpack_dual(fw.make_dual(a, a)).tangent
 net = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2))
 with torch.no_grad():
     for p in net.parameters():
@@ -203,6 +210,34 @@ EXPRESSIONS += [
     "o = vmap(lambda a: torch.nn.functional.dropout(a), randomness='same')(torch.ones(3, 9)); "
     "(o == o[0]).all().item()",
     "vmap(lambda a: torch.nn.functional.dropout(a), randomness='different')(torch.ones(2, 6)).shape",
+    "vmap(torch.bernoulli, randomness='same')(torch.full((2, 3), 0.5))",
+    "vmap(lambda a: a.clone().bernoulli_(a), randomness='same')(torch.full((2, 3), 0.5))",
+    "vmap(lambda a: torch.zeros(3).bernoulli_(a), randomness='same')(torch.full((2, 3), 0.5))",
+    "vmap(lambda a: torch.zeros(3).bernoulli_(a), randomness='different')(torch.full((2, 3), 0.5))",
+    "vmap(lambda a: torch.zeros(3).normal_(), randomness='different')(torch.ones(2, 3))",
+    "vmap(lambda a: torch.multinomial(a, 2), randomness='same')(torch.ones(2, 3))",
+    "vmap(lambda a: torch.normal(0.0, a), randomness='same')(torch.ones(2, 3))",
+    "vmap(lambda a: torch.poisson(a), randomness='same')(torch.ones(2, 3))",
+    "vmap(torch._standard_gamma, randomness='same')(torch.ones(2, 3))",
+    "vmap(lambda a: torch.randn(3, out=a), randomness='different')(torch.ones(2, 3))",
+    "g = torch.Generator().manual_seed(3); "
+    "o = vmap(lambda a: a.clone().normal_(generator=g), randomness='same')(torch.ones(3, 9)); (o == o[0]).all().item()",
+    "o = vmap(lambda a: a.clone().bernoulli_(torch.full((9,), 0.5)), randomness='same')(torch.ones(3, 9)); "
+    "(o == o[0]).all().item()",
+    "jvp(lambda a: a**2 - fwd_off(lambda: a**2), (x,), (y,))",
+    "jvp(lambda a: a.clone().mul_(fwd_off(lambda: a * 3)), (x,), (y,))",
+    "fwd_off(lambda: jvp(torch.sin, (x,), (y,)))",
+    "jvp(lambda a: a**2 * torch.no_grad()(torch.sin)(a), (x,), (y,))",
+    "torch.no_grad()(jvp)(lambda a: a**2 * torch.no_grad()(torch.sin)(a), (x,), (y,))",
+    "jvp(lambda a: (a.argmax(), a.max()), (x,), (y,))",
+    "jvp(lambda a: a, (x,), (y,)), jvp(lambda a: torch.ones(2), (x,), (y,))",
+    "w = x.clone().requires_grad_(); o, t = jvp(lambda a: a * w.exp(), (x,), (y,)); torch.autograd.grad((o * t).sum(), w)",
+    "w = x.clone().requires_grad_(); o, t = jvp(torch.exp, (w,), (y,)); torch.autograd.grad((o * t).sum(), w)",
+    "jvp(lambda a: jvp(lambda b: b**3, (a,), (y,))[1] * a, (x,), (y,))",
+    "jvp(lambda a: grad(lambda b: (b * a).sin().sum())(a), (x,), (y,))",
+    "jvp(lambda a: jacrev(lambda b: b**2 * a)(a), (x,), (y,))",
+    "jvp(vmap(grad(torch.sin)), (x,), (y,)), vmap(lambda a, b: jvp(torch.sin, (a,), (b,)))(x, y)",
+    "vmap(lambda a: one_dual(a))(x)",
     "functional_call(net, {'0.weight': torch.zeros(5, 3)}, x)",
     "functional_call(net, [{'0.bias': torch.ones(5)}, {'2.bias': torch.ones(2)}], (x,))",
     "functional_call(net, [{'0.bias': torch.ones(5)}, {'0.bias': torch.ones(2)}], (x,))",
