@@ -46,12 +46,15 @@ def _is_sparse(layout) -> bool:
     return layout is not None and layout._name != "strided"
 
 
-def _sparse_zeros(size, layout, dtype, device, requires_grad, like=None):
-    """Return a tensor of a sparse layout that stores nothing. The dtype and the device are those of ``like`` by default."""
+def _sparse_zeros(size, layout, dtype, device, requires_grad, like=None, name="empty"):
+    """Return a tensor of a sparse layout that stores nothing, for the function ``name``.
+
+    The dtype and the device are those of ``like`` by default.
+    """
     if like is not None:
         dtype, device = dtype or like.dtype, device or like.device
     make = extensions.sparse_conversion.value["zeros"]
-    return make(checked_sizes(size), layout, dtype, device, bool(requires_grad))
+    return make(checked_sizes(size), layout, dtype, device, bool(requires_grad), name)
 
 
 def finish(result, layout, device, requires_grad: bool, like=None, pin_memory: bool | None = False):
@@ -184,7 +187,7 @@ def zeros(size, *, dtype, layout, device, requires_grad, pin_memory, names):
     if min(size, default=0) < 0:
         raise RuntimeError("zeros: Dimension size must be non-negative.")
     if _is_sparse(layout):
-        return _sparse_zeros(size, layout, dtype, device, requires_grad)
+        return _sparse_zeros(size, layout, dtype, device, requires_grad, name="zeros")
     made = raw.Zeros(size, dtype or _C.default_dtype())
     return finish(made, layout, device, requires_grad, pin_memory=pin_memory)
 

@@ -50,6 +50,12 @@ def _copy_one(result, out, dtypes):
         raise TypeError(
             f"torch.cat(): input types can't be cast to the desired output type {_pretty(out.dtype)}"
         )
+    if dtypes in ("truth of all", "truth of any") and out.dtype.storage_name not in (
+        "BoolStorage",
+        "ByteStorage",
+    ):
+        name = dtypes.removeprefix("truth of ")
+        raise RuntimeError(f"{name} only supports bool tensor for result, got: {_pretty(out.dtype)}")
     if dtypes == "cast":
         check_castable(result.dtype, out.dtype)
     if dtypes == "fills" and out.numel() == result.numel():

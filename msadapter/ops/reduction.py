@@ -180,6 +180,7 @@ def count_nonzero(self, dim):
 @op(
     "all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
     forms="fmo",
+    out_dtype="truth of all",
     reduction="other",
 )
 def all(self, dim, keepdim):
@@ -190,6 +191,7 @@ def all(self, dim, keepdim):
 @op(
     "any(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
     forms="fmo",
+    out_dtype="truth of any",
     reduction="other",
 )
 def any(self, dim, keepdim):

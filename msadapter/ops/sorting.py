@@ -435,62 +435,138 @@ def unique_consecutive(self, return_inverse, return_counts, dim):
 
 
 # ---- segments
-def _of_segments(flat, lengths, size, unsafe):
-    """Return the rows of ``flat`` that belong to segments.
-
-    Lengths that are not checked (``unsafe``) may leave out elements at the end.
-    """
-    totals = t.sum(t.reshape(lengths, [-1, lengths.shape[-1]]), [1]).tolist()
-    if all(total == size for total in totals):
-        return flat
-    if not unsafe:
+def _check_segments(data, lengths, indices, offsets, axis: int, unsafe: bool) -> None:
+    if indices is not None:
+        raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
+    if lengths is None and offsets is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    name, given = ("offsets", offsets) if lengths is None else ("lengths", lengths)
+    if axis != given.ndim - 1:
         raise RuntimeError(
-            "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe."
+            f"segment_reduce(): Expected axis to be the last dimension of {name} but got {axis}."
         )
-    rows = [t.arange(i * size, i * size + total) for i, total in enumerate(totals)]
-    return t.index_select(flat, 0, t.cat(rows))
+    if given.dtype.storage_name not in ("LongStorage", "IntStorage"):
+        raise NotImplementedError(
+            f"\"_segment_reduce_{name}_cpu_kernel1\" not implemented for '{given.dtype.scalar_name}'"
+        )
+    if not data.is_floating_point():
+        raise NotImplementedError(f"\"_segment_reduce_cpu\" not implemented for '{data.dtype.scalar_name}'")
+    if lengths is not None and not unsafe and t.min(lengths).item() < 0:
+        raise RuntimeError("lengths contains negative value!")
 
 
-@composite(
+def _places(data, lengths, offsets, axis: int, unsafe: bool):
+    """Return (rows, segments, lengths of all segments): which rows of the flattened data belong to which segments.
+
+    Rows are None if all do. Lengths that are not checked (``unsafe``), and offsets, may leave out elements.
+    """
+    size = data.shape[axis]
+    if lengths is None:
+        n = offsets.shape[-1]
+        last = t._slice(offsets, offsets.ndim - 1, 1, n, 1)
+        lengths = last - t._slice(offsets, offsets.ndim - 1, 0, n - 1, 1)
+    count = lengths.shape[-1]
+    totals = t.sum(t.reshape(lengths, [numel(lengths.shape[:-1]), count]), [1]).tolist()
+    starts = [0] * len(totals)
+    if offsets is not None:
+        starts = t.reshape(t.select(offsets, offsets.ndim - 1, 0), [len(totals)]).tolist()
+    rows = None
+    if any(starts) or any(total != size for total in totals):
+        if offsets is None and not unsafe:
+            raise RuntimeError(
+                "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe."
+            )
+        parts = [
+            t.arange(i * size + start, i * size + start + total)
+            for i, (start, total) in enumerate(zip(starts, totals, strict=True))
+        ]
+        rows = t.cat(parts)
+    each = t.reshape(lengths, [numel(lengths.shape)])
+    return rows, t.repeat_interleave(t.arange(each.shape[0]), each), each
+
+
+def _flat_rows(x, axis: int, rows=None):
+    """Return a tensor with the dims up to the axis flattened to one, or some rows of this."""
+    flat = t.reshape(x, [numel(x.shape[: axis + 1]), *x.shape[axis + 1 :]])
+    return flat if rows is None else t.index_select(flat, 0, rows)
+
+
+_START = {"sum": 0, "mean": 0, "prod": 1, "max": float("-inf"), "min": float("inf")}
+_SCATTERED = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}
+
+
+def _reduced_segments(flat, segments, count: int, reduce: str, start):
+    """Return the reduction of the rows of each segment, which begins with the number ``start``."""
+    out = t.full([count, *flat.shape[1:]], start, dtype=flat.dtype, device=flat.device)
+    at = t.expand(t.reshape(segments, [-1] + [1] * (flat.ndim - 1)), list(flat.shape))
+    return t.scatter_reduce(out, 0, at, flat, _SCATTERED[reduce])
+
+
+def _segment_grad(g, data, result, reduce, lengths, offsets, axis, initial):
+    """The gradient of PyTorch, also where it is unusual: a NaN has a part in the extremum of its segment, and a negative
+    gradient is not divided among equal extrema."""
+    axis = wrap_dim(axis, data.ndim)
+    rows, segments, each = _places(data, lengths, offsets, axis, True)
+    flat = _flat_rows(data, axis, rows)
+    g, result = _flat_rows(g, axis), _flat_rows(result, axis)
+    of_each = lambda x: t.index_select(x, 0, segments)  # noqa: E731
+    if reduce == "mean":
+        g = g / t.reshape(each.to(g.dtype), [-1] + [1] * (g.ndim - 1)).clamp(min=1)
+    if reduce in ("max", "min"):
+        held = t.logical_or(t.isnan(flat), flat == of_each(result)).to(g.dtype)
+        shared = g / t.index_add(t.zeros_like(g), 0, segments, held).clamp(min=1)
+        gx = of_each(t.where(g > 0, shared, g))
+        gx = t.masked_fill(gx, held == 0, 0)
+    elif reduce == "prod":
+        gx = _prod_grad(g, flat, result, segments, _START[reduce] if initial is None else initial)
+    else:
+        gx = of_each(g)
+    if rows is not None:
+        whole = t.zeros([numel(data.shape[: axis + 1]), *flat.shape[1:]], dtype=gx.dtype, device=gx.device)
+        gx = t.index_add(whole, 0, rows, gx)
+    return t.reshape(gx, list(data.shape))
+
+
+def _prod_grad(g, flat, result, segments, start):
+    """Each element gets the product of the others: by a division, or by a count of the others where it is zero or NaN."""
+    of_each = lambda x: t.index_select(x, 0, segments)  # noqa: E731
+    zero, nan = flat == 0, t.isnan(flat)
+    special = t.logical_or(zero, nan)
+    usual = t.masked_fill(flat, special, 1)
+    gx = of_each(g * result) / usual
+    if not bool(t.any(special)):
+        return gx
+    product = of_each(_reduced_segments(usual, segments, g.shape[0], "prod", start))
+    for mask, value in ((zero, 0), (nan, float("nan"))):
+        own = mask.to(g.dtype)
+        others = of_each(t.index_add(t.zeros_like(g), 0, segments, own)) - own
+        product = t.where(others > 0, product * value, product)
+    return t._once_differentiable(t.where(special, of_each(g) * product, gx), "segment_reduce", "data")
+
+
+@op(
     "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? "
     "offsets=None, int axis=0, "
     "bool unsafe=False, Scalar? initial=None) -> Tensor",
     forms="f",
     aliases=("_segment_reduce",),
+    grad={"data": _segment_grad},
+    whole=True,
 )
 def segment_reduce(data, reduce, *, lengths, indices, offsets, axis, unsafe, initial):
     """Reduce consecutive segments of a dim, which are given by their lengths or offsets."""
-    if reduce not in ("sum", "mean", "max", "min", "prod"):
-        raise RuntimeError(f"segment_reduce(): unsupported reduction {reduce}")
-    if lengths is None and offsets is None:
-        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
-    if lengths is None:
-        n = offsets.shape[-1]
-        lengths = t._slice(offsets, offsets.ndim - 1, 1, n, 1) - t._slice(
-            offsets, offsets.ndim - 1, 0, n - 1, 1
-        )
     axis = wrap_dim(axis, data.ndim)
-    rest, n = list(data.shape[axis + 1 :]), lengths.shape[-1]
-    lead = list(data.shape[:axis])
-    flat = t.reshape(data, [numel(lead) * data.shape[axis], *rest])
-    each = t.reshape(lengths, [-1])
-    flat = _of_segments(flat, lengths, data.shape[axis], unsafe)
-    ids = t.repeat_interleave(t.arange(each.shape[0]), each)
-    start = (
-        initial
-        if initial is not None
-        else {"sum": 0, "mean": 0, "prod": 1, "max": float("-inf"), "min": float("inf")}[reduce]
-    )
-    out = t.expand(t.full([1] * (1 + len(rest)), start, dtype=data.dtype), [each.shape[0], *rest])
-    at = t.expand(t.reshape(ids, [-1] + [1] * len(rest)), list(flat.shape))
-    how = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}[reduce]
-    out = t.scatter_reduce(out, 0, at, flat, how)
+    _check_segments(data, lengths, indices, offsets, axis, unsafe)
+    if reduce not in _START:
+        raise RuntimeError(f"segment_reduce(): unsupported reduction {reduce}")
+    rows, segments, each = _places(data, lengths, offsets, axis, unsafe)
+    flat, count = _flat_rows(data, axis, rows), each.shape[0]
+    start = _START[reduce] if initial is None else initial
+    out = _reduced_segments(flat, segments, count, reduce, start)
     if reduce == "mean":
-        count = t.reshape(each.to(data.dtype), [-1] + [1] * len(rest))
-        empty = count == 0
-        out = t.where(
-            empty,
-            out if initial is not None else t.full_like(out, float("nan")),
-            out / t.masked_fill(count, empty, 1),
-        )
-    return t.reshape(out, [*lead, n, *rest])
+        lengths_ = t.reshape(each.to(data.dtype), [-1] + [1] * (flat.ndim - 1))
+        empty = lengths_ == 0
+        nothing = out if initial is not None else t.full_like(out, float("nan"))
+        out = t.where(empty, nothing, out / t.masked_fill(lengths_, empty, 1))
+    lead = list(data.shape[:axis])
+    return t.reshape(out, [*lead, count // max(numel(lead), 1), *data.shape[axis + 1 :]])

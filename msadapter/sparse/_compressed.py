@@ -169,12 +169,11 @@ def compressed(name: str, outer, inner, values, size) -> CompressedTensor:
     return made
 
 
-def without_elements(name: str, size, values) -> CompressedTensor:
+def without_elements(name: str, size, values, function: str) -> CompressedTensor:
     """Return a csr or csc tensor of a size that stores nothing. ``values`` is empty and gives the dtype and the device."""
     if len(size) < 2:
         raise RuntimeError(
-            "torch.empty: Only batched sparse compressed (non-block) tensors are supported, but got size "
-            f"{list(size)}"
+            f"torch.{function}: Only batched sparse compressed (non-block) tensors are supported, but got size {list(size)}"
         )
     *batch, n, m = size
     lines = n if name == "sparse_csr" else m

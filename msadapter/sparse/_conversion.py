@@ -127,8 +127,8 @@ def to_sparse_bsc(self, blocksize, dense_dim=None):
     return convert(self, "sparse_bsc", blocksize, dense_dim, "to_sparse_bsc")
 
 
-def zeros(size, layout, dtype=None, device=None, requires_grad=False):
-    """Return a tensor of a sparse layout that stores nothing.
+def zeros(size, layout, dtype=None, device=None, requires_grad=False, function="empty"):
+    """Return a tensor of a sparse layout that stores nothing, for a function whose name errors tell.
 
     Raises:
         RuntimeError: it is a layout of blocks, whose size nothing says here.
@@ -138,9 +138,9 @@ def zeros(size, layout, dtype=None, device=None, requires_grad=False):
     if name == "sparse_coo":
         return coo(t.zeros([len(size), 0], dtype=_INT, device=nothing.device), nothing, size, True)
     if name in ("sparse_csr", "sparse_csc"):
-        return without_elements(name, size, nothing)
+        return without_elements(name, size, nothing, function)
     raise RuntimeError(
-        f"empty_sparse_compressed expected sparse compressed (non-block) tensor layout but got {title(name)}"
+        f"{function}_sparse_compressed expected sparse compressed (non-block) tensor layout but got {title(name)}"
     )
 
 

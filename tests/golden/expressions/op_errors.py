@@ -216,6 +216,30 @@ _NUMBERS = [
     "[torch.segment_reduce(x(5), how, lengths=torch.tensor([2, 0, 3])) for how in ('sum', 'mean', 'max', 'min', 'prod')], "
     "torch.segment_reduce(x(5), 'mean', lengths=torch.tensor([2, 0, 3]), initial=1.5), "
     "torch.segment_reduce(x(5, 2), 'max', offsets=torch.tensor([0, 2, 5]))",
+    "nan = float('nan'); "
+    "[torch.autograd.grad(torch.segment_reduce(w := torch.tensor(rows, requires_grad=True), how, lengths=torch.tensor(lengths), "
+    "initial=initial), w, sign * torch.arange(1.0, 1 + len(lengths)))[0] for how in ('sum', 'mean', 'max', 'min', 'prod') "
+    "for rows in ([1.0, 2, 2, nan, 0, 3, 0, 0, 5], [nan, nan, 1, 1, 1, 0, 4, 0, 0]) for lengths in ([3, 0, 4, 2], [2, 3, 4]) "
+    "for initial in (None, 2.0) for sign in (1, -1)]",
+    "nan = float('nan'); "
+    "[torch.autograd.grad(torch.segment_reduce(w := torch.tensor([[1.0, nan, 3], [4, 5, nan]], requires_grad=True), how, "
+    "lengths=torch.tensor([[2, 1], [1, 2]]), axis=1).sum(), w)[0] for how in ('mean', 'max', 'min', 'prod')]",
+    "torch.segment_reduce(x(4, 2), 'max', offsets=torch.tensor([1, 2])), "
+    "torch.autograd.grad(torch.segment_reduce(w := x(4, 2).requires_grad_(), 'max', offsets=torch.tensor([1, 3])).sum(), w)",
+    "torch.autograd.grad(torch.segment_reduce(w := x(5).requires_grad_(), 'sum', lengths=torch.tensor([1, 2]), unsafe=True)"
+    ".sum(), w)",
+    "torch.segment_reduce(x(2), 'max', lengths=torch.tensor([3, -1]))",
+    "torch.segment_reduce(ints, 'max', lengths=torch.tensor([len(ints)]))",
+    "torch.segment_reduce(x(2), 'max', lengths=torch.tensor([1.0, 1.0]))",
+    "torch.segment_reduce(x(2), 'max', indices=torch.tensor([0, 1]))",
+    "torch.segment_reduce(x(2, 2), 'max', lengths=torch.tensor([[1, 1]]))",
+    "[getattr(torch, how)(ints.to(given), out=torch.empty((), dtype=dtype)) for how in ('all', 'any') "
+    "for given in (torch.uint8, torch.bool, torch.float32) for dtype in (torch.uint8, torch.bool)]",
+    "torch.all(x(2), out=torch.empty((), dtype=torch.int32))",
+    "torch.any(x(2, 2), 1, out=torch.empty(2))",
+    "torch.zeros(2, layout=torch.sparse_csr)",
+    "torch.empty(2, layout=torch.sparse_csc)",
+    "torch.zeros(2, 2, layout=torch.sparse_bsr)",
     "torch.hann_window(4, dtype=torch.long)",
     "torch.signal.windows.hann(4, dtype=half)",
     "torch.signal.windows.general_hamming(-1)",
