@@ -71,7 +71,7 @@ class _Operator(_OpOverload):
         self.namespace, _, self.__name__ = qualname.partition("::")
         self._overloadpacket, self._overloadname = self, "default"
         self._kernels = {}
-        self._backward = self._setup_context = None
+        self._backward = self._setup_context = self._vmap = None
 
     @property
     def default(self):
@@ -110,6 +110,11 @@ class _Operator(_OpOverload):
         if kernel is not None:
             return kernel(*args, **kwargs)
         tensors = _tensors((args, kwargs))
+        batches = _extensions.batches.value
+        if batches is not None and any(isinstance(t, batches.kind) for t in tensors):
+            from .func._functions import call_operator  # here: it is imported already, as there is a batch
+
+            return call_operator(self, self._vmap, *self._arranged(args, kwargs))
         if self._backward is not None and is_grad_enabled() and any(t.requires_grad for t in tensors):
             args, kwargs = self._arranged(args, kwargs)
             return _Recorded.apply(self, kwargs, *args)
@@ -325,8 +330,17 @@ def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
 
 
 def register_vmap(op, func=None, /, *, lib=None):
-    """A rule for vmap."""
-    raise unsupported("torch.library.register_vmap")
+    """Set what vmap does with an operator: func(info, in_dims, *args) returns the output of a batch and its dims.
+
+    Without func, return a decorator.
+    """
+    if not isinstance(op, (str, _OpOverload, CustomOpDef)):
+        raise ValueError(f"register_vmap({op}): got unexpected type for op: {type(op)}")
+
+    def register(rule):
+        _get(op)._vmap = rule
+
+    return register if func is None else register(func)
 
 
 def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
@@ -423,6 +437,10 @@ class CustomOpDef:
     def register_autograd(self, backward, /, *, setup_context=None) -> None:
         """The gradient."""
         register_autograd(self._qualname, backward, setup_context=setup_context)
+
+    def register_vmap(self, func=None):
+        """What vmap does with the operator."""
+        return register_vmap(self, func)
 
     def __repr__(self):
         return f"<CustomOpDef({self._qualname})>"

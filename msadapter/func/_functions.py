@@ -11,7 +11,7 @@ from ..tensor import Tensor
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from ._batched import BatchedTensor, is_batched, levels, wrap
 from ._derivatives import active
-from ._looped import looped
+from ._looped import Fallback, looped
 
 
 class VmapInfo(NamedTuple):
@@ -62,10 +62,19 @@ def _apply(cls, args, kwargs):
             "overridden vmap staticmethod. "
             "Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity."
         )
+    return _by_rule(own, args, level)
+
+
+def _by_rule(rule, args, level):
+    """Call the rule that a program has for a batch: with (facts of the batch, batched dims, *values), and the dims of its result.
+
+    Raises:
+        RuntimeError: the rule does not return an output and its dims.
+    """
     leaves, spec = tree_flatten(tuple(args))
     in_dims = tree_unflatten([0 if is_batched(x, level) else None for x in leaves], spec)
     values = tree_unflatten([x._value if is_batched(x, level) else x for x in leaves], spec)
-    result = own(VmapInfo(level.size, level.randomness), in_dims, *values)
+    result = rule(VmapInfo(level.size, level.randomness), in_dims, *values)
     if not isinstance(result, tuple) or len(result) != 2:
         found = f"{len(result)} returns" if isinstance(result, tuple) else f"a {type(result)}"
         raise RuntimeError(
@@ -86,6 +95,24 @@ def _apply(cls, args, kwargs):
         for x, d in zip(flat, dims, strict=True)
     ]
     return tree_unflatten(made, out_spec)
+
+
+def call_operator(operator, rule, args, kwargs):
+    """Call an operator of a program with batched arguments: by its rule for a batch, or once for each element."""
+    present = [x for x in tree_flatten((tuple(args), kwargs))[0] if isinstance(x, BatchedTensor)]
+    level = max((x._level for x in present), key=levels.index)
+    if rule is not None:
+        if any(isinstance(x, Tensor) for x in tree_flatten(kwargs)[0]):
+            raise NotImplementedError(
+                f"vmap of {operator}: keyword-only arguments that are tensors are not supported"
+            )
+        return _by_rule(lambda *given: rule(*given, **kwargs), args, level)
+    if "!" in operator._schema:
+        raise RuntimeError(
+            f"Batching rule not implemented for {operator.name()}; the fallback path doesn't work on out= or view ops."
+        )
+    Fallback.noted(operator.name())
+    return looped(operator, args, kwargs, level, False)
 
 
 extensions.batched_function.provide(_apply)
