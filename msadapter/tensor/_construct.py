@@ -12,6 +12,7 @@ from .._values.base import _C, Base, as_leaf, place
 from ..ops._declare import t
 from ..ops.creation import check_differentiable
 from ._arguments import check_bool
+from ._lent import Loan
 
 
 def contiguous_strides(size) -> tuple[int, ...]:
@@ -26,12 +27,13 @@ def contiguous_strides(size) -> tuple[int, ...]:
 class _ArrayView:
     """Gives numpy access to the memory of a tensor, and keeps the tensor alive."""
 
-    __slots__ = ("__array_interface__", "owner")
+    __slots__ = ("__array_interface__", "loan", "owner")
 
     def __init__(self, tensor):
         dtype = np.dtype(dtypes.NUMPY[tensor.dtype.name])
         size = dtype.itemsize
         self.owner = tensor
+        self.loan = Loan(_C.storage_ptr(tensor))
         self.__array_interface__ = {
             "data": (_C.data_ptr(tensor) or 64, False),
             "shape": tuple(tensor.shape),
@@ -87,8 +89,11 @@ def _check_layout(array) -> None:
         )
 
 
-def shared_with(array):
-    """Return a tensor on the memory of a numpy array, as ``from_numpy`` does, but without its warning."""
+def shared_with(array, alone=False):
+    """Return a tensor on the memory of a numpy array, as ``from_numpy`` does, but without its warning.
+
+    Nothing else uses the array if ``alone``.
+    """
     dtype = _FROM_NUMPY.get(array.dtype if array.dtype.isnative else array.dtype.newbyteorder("="))
     if dtype is None:
         raise TypeError(
@@ -97,7 +102,7 @@ def shared_with(array):
             "complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
         )
     _check_layout(array)
-    return _made(_view_of_array(array, dtype))
+    return _made(_view_of_array(array, dtype, alone))
 
 
 def _made(tensor):
@@ -107,12 +112,14 @@ def _made(tensor):
     return tensor
 
 
-def _view_of_array(array, dtype):
+def _view_of_array(array, dtype, alone: bool):
     size = dtype.itemsize
     if array.size == 0:
         return _C.raw_empty(array.shape, None, dtype)
     extent = sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)) + size
-    base = _C.from_buffer(array.ctypes.data, extent, dtype, (extent // size,), array)
+    address = array.ctypes.data
+    owner = array if alone else (array, Loan(address))
+    base = _C.from_buffer(address, extent, dtype, (extent // size,), owner)
     return _C.raw_view(base, array.shape, tuple(s // size for s in array.strides), 0)
 
 
@@ -193,22 +200,30 @@ def _check_range(array: np.ndarray, data, dtype) -> None:
 
 
 def _check_even(data) -> None:
-    """Raise ValueError if nested sequences have different lengths. The message names the first one."""
+    """Raise PyTorch's error if nested sequences have different lengths. The message names the first one.
+
+    Arrays in them count as sequences. TypeError where a number stands in place of a sequence.
+    """
     shape, first = [], data
-    while isinstance(first, (list, tuple)):
+    while _is_sequence(first):
         shape.append(len(first))
-        first = first[0] if first else None
+        first = first[0] if len(first) else None
 
     def walk(part, depth):
-        if not isinstance(part, (list, tuple)):
+        if depth == len(shape):
             return
-        if depth == len(shape) or len(part) != shape[depth]:
-            expected = shape[depth] if depth < len(shape) else 0
-            raise ValueError(f"expected sequence of length {expected} at dim {depth} (got {len(part)})")
+        if not _is_sequence(part):
+            raise TypeError("not a sequence")
+        if len(part) != shape[depth]:
+            raise ValueError(f"expected sequence of length {shape[depth]} at dim {depth} (got {len(part)})")
         for p in part:
             walk(p, depth + 1)
 
     walk(data, 0)
+
+
+def _is_sequence(data) -> bool:
+    return isinstance(data, (list, tuple)) or (isinstance(data, np.ndarray) and data.ndim > 0)
 
 
 def _is_plain(data) -> bool:
@@ -240,7 +255,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         out = place(_of_storage(data, dtype), device)
     elif isinstance(data, (np.ndarray, np.generic)):
         _check_layout(np.asarray(data))  # PyTorch refuses these even where it copies
-        out = shared_with(np.array(data, order="C", copy=True))
+        out = shared_with(np.array(data, order="C", copy=True), alone=True)
         out = out if dtype is None else out.to(dtype)
         out = place(out, device)
     else:
@@ -278,6 +293,12 @@ def _from_python(data, dtype):
         leaf_dtype = leaf.dtype if isinstance(leaf, Base) else None
         data = _plain(data)
     elif isinstance(leaf, np.ndarray | np.generic):
+        if isinstance(leaf, np.ndarray):
+            warn_once(
+                "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to a "
+                "single numpy.ndarray with numpy.array() before converting to a tensor.",
+                stacklevel=3,
+            )
         leaf_dtype = _FROM_NUMPY.get(leaf.dtype)
     if isinstance(data, (list, tuple)) and not data:
         return _C.raw_empty((0,), None, dtype or _C.default_dtype())
@@ -288,7 +309,7 @@ def _from_python(data, dtype):
     if not array.size:
         return _C.raw_empty(array.shape, None, target)
     wide = {"f": np.float64, "c": np.complex128, "b": np.bool_}.get(array.dtype.kind, array.dtype)
-    out = from_numpy(np.ascontiguousarray(array, dtype=wide))
+    out = shared_with(np.ascontiguousarray(array, dtype=wide), alone=True)
     if array.ndim == 0:
         out = _C.raw_view(out, (), (), 0)
     if out.dtype is target:

@@ -404,6 +404,8 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __array_wrap__(self, array, context=None, return_scalar=False):
+        if array.dtype == np.bool_:  # as in PyTorch, where such a result is older than the dtype bool
+            array = array.astype(np.uint8)
         return from_numpy(np.ascontiguousarray(array))
 
     def __dlpack__(self, *, stream=None, **kwargs):

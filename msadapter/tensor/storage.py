@@ -15,6 +15,7 @@ from .._values.base import _C, device_of, place
 from .._values.device import ACCELERATORS, META_TAG, accelerator
 from .._values.device import device as Device
 from . import _shared
+from ._lent import lent
 
 _living: weakref.WeakValueDictionary[int, UntypedStorage] = weakref.WeakValueDictionary()  # by identity
 _DEVICES = ("cpu", "meta", *ACCELERATORS)
@@ -164,7 +165,7 @@ class UntypedStorage:
         """Change the size for all tensors on this storage. The bytes that fit are kept.
 
         Raises:
-            RuntimeError: the memory is shared with other processes.
+            RuntimeError: the memory is shared with other processes, or with a numpy array.
         """
         if not self.resizable():
             raise RuntimeError("Trying to resize storage that is not resizable")
@@ -270,7 +271,9 @@ class UntypedStorage:
         return self
 
     def resizable(self) -> bool:
-        return self._is_meta() or self.device.type != "cpu" or not self.is_shared()
+        if self._is_meta() or self.device.type != "cpu":
+            return True
+        return not self.is_shared() and self.data_ptr() not in lent
 
     def type(self, dtype=None, non_blocking=False):
         if dtype is not None:

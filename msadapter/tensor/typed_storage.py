@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 
+import numpy as np
+
 from .._values import dtype as dtypes
 from .._values.base import _C
 from ._construct import tensor
@@ -272,8 +274,8 @@ def _fresh(function: str, args, dtype, device) -> UntypedStorage:
     if len(args) > 1:
         raise _refusal(function, "Too many positional arguments")
     (given,) = args or (0,)
-    if isinstance(given, int) and not isinstance(given, bool):
-        return UntypedStorage(given * dtype.itemsize, device=device)
+    if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
+        return UntypedStorage(int(given) * dtype.itemsize, device=device)
     if isinstance(given, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(given).__name__}'")
     if not isinstance(given, Sequence):

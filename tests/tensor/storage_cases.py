@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from tests.golden.answers import refusal
@@ -71,6 +73,51 @@ def resize(torch):
         grown.untyped_storage().nbytes(),
         torch.ones(2).resize_as_(torch.ones(1, 2)).shape,
     )
+
+
+def memory_that_numpy_has_too(torch):
+    """It cannot be resized, because it would move."""
+    x, given = torch.ones(3), np.zeros(3)
+    array, wide, y = x.numpy(), np.asarray(torch.ones(2)), torch.from_numpy(given)
+    out = torch.zeros(2)
+    seen = out.numpy()
+    found = [
+        refusal(lambda: x.resize_(9)),
+        refusal(lambda: x.untyped_storage().resize_(90)),
+        refusal(lambda: y.resize_(9)),
+        refusal(lambda: torch.add(torch.ones(4), 1, out=out)),
+        x.untyped_storage().resizable(),
+        y.untyped_storage().resizable(),
+        torch.tensor(given).untyped_storage().resizable(),
+        torch.tensor([1.0, 2.0]).untyped_storage().resizable(),
+        x.resize_(2).shape,
+    ]
+    array[0] = 5
+    y[1] = 7
+    return found, x, given.tolist(), wide.tolist(), seen.tolist()
+
+
+def results_of_numpy(torch):
+    x = torch.tensor([1, -2, 3])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # numpy wants other arguments of PyTorch's method
+        return np.greater(x, 0), np.abs(x), np.isnan(x.double())
+
+
+def tensors_of_lists_of_arrays(torch):
+    z = np.zeros
+    uneven = [
+        [z((3, 3)), z((3, 0))],
+        [[z((3, 3)), z((3, 2))]],
+        [[z(3), 1.5]],
+        [[1, 2, 3], z(2)],
+        [z(2), [1]],
+        [[1], 2],
+    ]
+    found = [refusal(torch.tensor, data) for data in uneven]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return found, torch.tensor([z(2), z(2)]), torch.FloatStorage(np.int16(3)).size()
 
 
 def data(torch):
