@@ -1,5 +1,7 @@
 """torch.testing: what assert_close accepts, and the first words of what it says."""
 
+import warnings
+
 from tests.golden.answers import refusal
 
 
@@ -83,3 +85,48 @@ def made_tensors(torch):
         list(x.shape), bool((x >= -2).all() and (x < 3).all()), bool((i >= 3).all() and (i < 9).all()),
         len(set(b.tolist())), g.requires_grad, n.is_contiguous(), bool((z != 0).all()),
     ]  # fmt: skip
+
+
+_BOUNDS = [
+    (None, None),
+    (1, 1),
+    (2, 1),
+    (float("nan"), 1),
+    (0, float("nan")),
+    (-2.5, 3.5),
+    (-1e30, 1e30),
+    (1e10, 1e20),
+]
+_BOUNDS += [(-float("inf"), float("inf")), (3, float("inf")), (0.2, 0.8), (-5, -3), (2, 3)]
+
+
+def _made(torch, dtype, low, high):
+    torch.manual_seed(3)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            made = torch.testing.make_tensor((2, 3), dtype=dtype, device="cpu", low=low, high=high)
+        except ValueError as error:
+            return str(error)
+    return made, sorted({w.category.__name__ for w in caught})
+
+
+def _of_dtype(name):
+    return lambda torch: [_made(torch, getattr(torch, name), low, high) for low, high in _BOUNDS]
+
+
+for _name in ("bool", "uint8", "int16", "int64", "float16", "bfloat16", "float32", "float64", "complex64"):
+    globals()[f"tensors_of_{_name}_within_bounds"] = _of_dtype(_name)
+
+
+def layouts_of_made_tensors(torch):
+    make = torch.testing.make_tensor
+    image = make((2, 3, 4, 5), dtype=torch.float32, device="cpu", memory_format=torch.channels_last)
+    spread = make((2, 3), dtype=torch.int64, device="cpu", noncontiguous=True)
+    ones = make((50,), dtype=torch.bool, device="cpu", exclude_zero=True)
+    return (
+        image.stride(),
+        spread.stride(),
+        make((1,), dtype=torch.int64, device="cpu", noncontiguous=True).stride(),
+        ones.all(),
+    )
