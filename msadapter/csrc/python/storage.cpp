@@ -114,9 +114,13 @@ MSA_FUNCTION(set_data) {
     expect(n, 2);
     TensorPtr t = arg_tensor(a[0]), o = arg_tensor(a[1]);
     before_change(t);
-    t->set_data_type(o->data_type());
+    // MindSpore looks up how many bytes an element has, and does not know the name that complex32 has here. Elements of
+    // float32 have as many. The setter of the base class looks up nothing.
+    using Meta = mindspore::tensor::MetaTensor;
+    t->Meta::set_data_type(from_ms(o->data_type()) == DType::C32 ? to_ms(DType::F32) : o->data_type());
     t->set_device_address(o->device_address());  // before the sizes, because MindSpore compares them with the memory
     t->set_shape(o->shape());
+    t->Meta::set_data_type(o->data_type());
     t->set_storage_info(o->storage_info());
     Py_RETURN_NONE;
   });
@@ -132,8 +136,11 @@ MSA_FUNCTION(set_geometry) {
     check_inside_storage(b, d, sizes, strides, offset);
     TensorPtr v = new_view(b, d, sizes, strides, offset);
     before_change(t);
+    using Meta = mindspore::tensor::MetaTensor;
+    if (d == DType::C32) t->Meta::set_data_type(to_ms(DType::F32));  // as in set_data
     t->set_device_address(b->device_address());
     t->set_shape(sizes);
+    t->Meta::set_data_type(to_ms(d));
     t->set_storage_info(v->storage_info());
     Py_RETURN_NONE;
   });

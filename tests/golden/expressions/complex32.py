@@ -28,6 +28,7 @@ torch.cat([x, y])|torch.stack([x, y])|x.reshape(2, 1).T.contiguous()|x.roll(1)|x
 torch.where(h > 0, x, y)|torch.where(h > 0, h, 1j)|x.index_select(0, torch.tensor([1]))|torch.nn.functional.pad(x, (1, 1))
 x.expand(2, 2).tril()|x.clone().copy_(torch.tensor([1j, 2.0]))|torch.zeros(2).copy_(x)|saved(x)
 x.dtype.to_real(), torch.half.to_complex()
+w = torch.ones(3); w.data = x; w|w = x.clone(); w.data = h; w|w = x.clone(); w.resize_(1); w|w = x.clone(); w.set_(y[1:]); w
 x.type(), x.element_size(), x.untyped_storage().nbytes()|str(x)|torch.finfo(c).max, torch.finfo(c).eps|x.to('meta') + 1
 torch.can_cast(c, torch.half), torch.can_cast(torch.half, c)|torch.result_type(h, 1j), torch.result_type(h.bfloat16(), 1j)
 [torch.promote_types(c, d) for d in types]
