@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .._host import extensions
 from .._values.dtype import STORED_WIDE
+from .._values.layout import FORMATS
 from . import _on_npu
 from . import dropout as _  # noqa: F401  (declares the fused `_dropout`)
 from ._declare import _C, composite, op, raw, t
@@ -264,7 +265,15 @@ def pad(input, pad, mode, value):
     _check_border(input, pad, mode)
     # PyTorch's autocast on the CPU has policies for these modes, but none for reflection in three dims.
     cast = mode == "replicate" or (mode == "reflect" and len(pad) < 6)
-    return t._pad_in_float32(input, pad, mode) if cast else _extended(input, pad, mode)
+    out = t._pad_in_float32(input, pad, mode) if cast else _extended(input, pad, mode)
+    return out if mode == "circular" else _in_format_of(input, out)
+
+
+def _in_format_of(input, out):
+    """Return the result in the format channels_last if the operand has this format. PyTorch keeps it in these kernels."""
+    last = FORMATS.get({4: "channels_last", 5: "channels_last_3d"}.get(input.dim(), ""))
+    kept = last is not None and not input.is_contiguous() and input.is_contiguous(memory_format=last)
+    return out.contiguous(memory_format=last) if kept else out
 
 
 @composite(
