@@ -58,6 +58,8 @@ def _binary(name: str):
             raise TypeError(
                 f"_foreach_{name}() received an invalid combination of arguments: alpha goes with tensors only"
             )
+        if isinstance(operands[0], (list, tuple)) and not operands[0]:
+            raise RuntimeError("Tensor list must have same number of elements as scalar list.")
         options = {} if alpha is None else {"alpha": alpha}
         return [((x, y), options) for x, y in zip(self, _spread(operands[0], len(self)), strict=True)]
 

@@ -187,6 +187,7 @@ op(
 
 @composite(
     "Tensor.addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    older=_scaled_first("batch1 batch2"),
     forms="i",
     short=False,
 )
@@ -493,6 +494,8 @@ def tensordot(a, b, dims):
 
     ``dims`` is an int n (the last n of a, the first n of b) or a pair of lists.
     """
+    if a.dtype is not b.dtype:
+        raise RuntimeError("both inputs should have same dtype")
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
@@ -521,8 +524,8 @@ def tensordot(a, b, dims):
     free_b = [d for d in range(b.dim()) if d not in dims_b]
     inner_size = math.prod(a.shape[d] for d in dims_a)
     shape = [a.shape[d] for d in free_a] + [b.shape[d] for d in free_b]
-    left = a.permute(*free_a, *dims_a).reshape(math.prod(shape[: len(free_a)]), inner_size)
-    right = b.permute(*dims_b, *free_b).reshape(inner_size, math.prod(shape[len(free_a) :]))
+    left = a.permute([*free_a, *dims_a]).reshape(math.prod(shape[: len(free_a)]), inner_size)
+    right = b.permute([*dims_b, *free_b]).reshape(inner_size, math.prod(shape[len(free_a) :]))
     return t.mm(left, right).reshape(shape)
 
 

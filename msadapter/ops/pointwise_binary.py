@@ -376,16 +376,20 @@ binary(
     right="Tensor",
     npu=_on_npu.nextafter,
 )
-binary(
-    "heaviside",
-    "Heaviside",
-    {"self": not_implemented("heaviside"), "values": not_implemented("heaviside")},
+
+
+@op(
+    "heaviside(Tensor self, Tensor values) -> Tensor",
+    forms="fmio",
+    grad={"self": not_implemented("heaviside"), "values": not_implemented("heaviside")},
     node="NotImplemented",
-    right="Tensor",
-    promote=None,
-    other="values",
     npu=_on_npu.heaviside,
 )
+def heaviside(self, values):
+    """Return 0 for negative elements, 1 for positive ones, and `values` for zeros."""
+    if self.dtype is not values.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+    return raw.Heaviside(self, values)
 
 
 binary(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+import numpy as np
 import pytest
 
 import msadapter as torch
@@ -80,7 +81,7 @@ def scaled():
     @torch.library.custom_op(name, mutates_args=())
     def scaled(x: torch.Tensor, y: torch.Tensor, factor: float = 1.0) -> torch.Tensor:
         return torch.from_numpy(
-            x.numpy() * y.numpy() * factor
+            np.asarray(x.numpy() * y.numpy() * factor)
         )  # not for a batched tensor, which has no numbers
 
     return scaled
@@ -115,13 +116,13 @@ def test_a_rule_for_vmap_by_a_decorator_and_the_gradient(scaled):
         ctx.save_for_backward(inputs[1])
 
     @torch.library.register_vmap(scaled)
-    def rule(info, in_dims, x, y):
-        return scaled(x, y), 0
+    def rule(info, in_dims, x, y, factor):
+        return scaled(x, y, factor), 0
 
     scaled.register_autograd(lambda ctx, g: (g * ctx.saved_tensors[0], None, None), setup_context=save)
     x = torch.arange(6.0).reshape(2, 3).requires_grad_()
     y = torch.arange(3.0).expand(2, 3)
-    assert torch.equal(torch.autograd.grad(torch.vmap(scaled)(x, y).sum(), x)[0], y)
+    assert torch.equal(torch.autograd.grad(torch.vmap(scaled, (0, 0, None))(x, y, 1.0).sum(), x)[0], y)
 
 
 def test_what_vmap_refuses_of_operators(scaled):
