@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .._values.dtype import ALL
 from ._declare import _C, composite, raw, t
+from ._linalg_tools import check_floating
 
 _ADAM = (
     "(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[] max_exp_avg_sqs, Tensor[] state_steps, *, "
@@ -116,9 +117,22 @@ def _fused_sgd_(self, grads, momentum_buffer_list, *, weight_decay, momentum, lr
 
 @composite("_foreach_norm(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> any", forms="f")
 def _foreach_norm(self, ord, dtype):
-    """Return the norm of each tensor, as a list of 0-dimensional tensors."""
-    tensors = list(self) if dtype is None else [x.to(dtype) for x in self]
-    return list(t._norms(tensors, float(ord)).unbind(0))
+    """Return the norm of each tensor, as a tuple of tensors without dims."""
+    tensors = list(self)
+    if not tensors:
+        raise RuntimeError("Tensor list must have at least one tensor.")
+    for x in tensors:
+        check_floating(x, "linalg.vector_norm", low_precision=True)
+        if ord == float("inf") and not x.numel():
+            raise RuntimeError(
+                "_foreach_norm cannot compute the infinity norm on an empty tensor because the operation does not have an "
+                "identity"
+            )
+    if any(x.is_complex() or x.dtype is not tensors[0].dtype or not x.numel() for x in tensors) or (
+        _C.is_grad_enabled() and any(x.requires_grad for x in tensors)
+    ):
+        return tuple(t.linalg_vector_norm(x, ord, dtype=dtype) for x in tensors)
+    return tuple(t._norms(tensors if dtype is None else [x.to(dtype) for x in tensors], float(ord)).unbind(0))
 
 
 @composite("_norms(Tensor[] tensors, float ord) -> Tensor", forms="f")

@@ -131,7 +131,7 @@ def _norms(declaration, inplace, bound):
     tensors = next(iter(bound.values()))
     made = [ops.linalg_vector_norm(x, float(bound["ord"])) for x in tensors]
     whole = [x.full_tensor() if isinstance(x, DTensor) else x for x in made]
-    return ops.stack(whole) if declaration.schema.name == "_norms" else whole
+    return ops.stack(whole) if declaration.schema.name == "_norms" else tuple(whole)
 
 
 @special("_scale_all_")

@@ -394,6 +394,13 @@ _CORNERS = [
     "torch._amp_foreach_non_finite_check_and_unscale_(t, f, torch.tensor([1.0])), t, f",
     "torch._foreach_norm([x(3), x(2, 2)], 1), torch._foreach_norm([x(3)], float('inf')), "
     "torch._foreach_norm([x(3, dtype=half)], 2, dtype=torch.float32)",
+    "w = x(3).requires_grad_(); torch.autograd.grad(torch._foreach_norm([x(2), w * 2])[1], w)",
+    "torch._foreach_norm([x(3), x(3).float(), x(3).half()], 3), torch._foreach_norm([x(3) * 1j, x(3)], 0.5)",
+    "[torch._foreach_norm([x(3), x(0)], n) for n in (0, 1, 2, 0.5)]",
+    "torch._foreach_norm([x(3), x(0)], float('inf'))",
+    "torch._foreach_norm([x(3), x(0)], -float('inf'))",
+    "torch._foreach_norm([x(3), torch.tensor([1])])",
+    "torch._foreach_norm([])",
 ]
 _HEADS = [
     f"torch.manual_seed(3); m = torch.nn.MultiheadAttention(4, 2, {options}).double().eval(); m({call})"
