@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from .._values.dtype import cpp_name
 from . import _einsum  # noqa: F401
 from ._declare import _C, composite, namespaces, op, raw_empty, t
 from ._linalg_tools import needs_graph
@@ -453,6 +454,11 @@ def _bilinear(x1, x2, weight):
 )
 def bilinear(input1, input2, weight, bias):
     """Return y[..., o] = input1 @ weight[o] @ input2 + bias[o]."""
+    given = {"input1": input1, "input2": input2, "weight": weight}
+    given |= {} if bias is None else {"bias": bias}
+    if any(x.dtype is not input1.dtype for x in given.values()):
+        got = ", ".join(f"{name}: {cpp_name(x.dtype)}" for name, x in given.items())
+        raise RuntimeError(f"All tensors must have the same dtype, got {got}")
     for i, x in ((1, input1), (2, input2)):
         if x.shape[-1] != weight.shape[i]:
             raise RuntimeError(

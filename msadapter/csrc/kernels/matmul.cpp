@@ -20,6 +20,11 @@ void check_same_dtype(const Tensor &a, const Tensor &b) {
         " != ", cpp_type_name(b.dtype));
 }
 
+// The tensor that is added to a product, and the right-hand factor. Elements of another dtype would be converted.
+void check_added(const Tensor &input, const Tensor &b) {
+  check(input.dtype == b.dtype, "self and mat2 must have the same dtype, but got ", input.dtype, " and ", b.dtype);
+}
+
 // The last two dims of a tensor as a matrix.
 Matrix matrix_of(const Tensor &t, bool transposed = false) {
   Matrix m{t.data, t.stride(-2), t.stride(-1)};
@@ -202,6 +207,7 @@ void begin_with(const Tensor &out, const Tensor &input, const Scalar &beta) {
 
 void addbmm(Call &c, const Tensor &input, const Tensor &a, const Tensor &b, const Scalar &beta, const Scalar &alpha) {
   check_batch(a, b, a.size(-1), b.size(-2));
+  check_added(input, b);
   const int64_t m = a.size(1), n = b.size(2), k = a.size(2), size = item_size(a.dtype);
   Tensor o = c.out(0, a.dtype, Dims{m, n});
   begin_with(o, input, beta);
@@ -242,7 +248,8 @@ MSA_KERNEL(Addmm) {  // input, mat1, mat2, beta, alpha
   check(a.ndim == 2, "mat1 must be a matrix, got ", a.ndim, "-D tensor");
   check(b.ndim == 2, "mat2 must be a matrix, got ", b.ndim, "-D tensor");
   check_inner(a.size(0), a.size(1), b.size(0), b.size(1));
-  check_same_dtype(a, b);
+  check_added(c.in(0), b);
+  check(a.dtype == b.dtype, "mat1 and mat2 must have the same dtype, but got ", a.dtype, " and ", b.dtype);
   Tensor o = c.out(0, a.dtype, Dims{a.size(0), b.size(1)});
   begin_with(o, c.in(0), c.scalar(3));
   gemm(a.dtype, a.size(0), b.size(1), a.size(1), c.scalar(4), matrix_of(a), matrix_of(b), c.scalar(3), o.data,
@@ -255,6 +262,8 @@ MSA_KERNEL(Addmv) {  // input, mat, vec, beta, alpha
         a.ndim, ", ", x.ndim);
   check(a.size(1) == x.size(0) && (input.numel == a.size(0) || input.numel == 1), "size mismatch, got input (",
         input.numel, "), mat (", a.size(0), "x", a.size(1), "), vec (", x.size(0), ")");
+  check(input.dtype == a.dtype && a.dtype == x.dtype, "addmv input tensors must have the same dtype, but got ",
+        input.dtype, ", ", a.dtype, ", and ", x.dtype);
   Tensor o = c.out(0, a.dtype, Dims{a.size(0)});
   begin_with(o, input, c.scalar(3));
   gemm(a.dtype, a.size(0), 1, a.size(1), c.scalar(4), matrix_of(a), {x.data, x.stride(0), 1}, c.scalar(3), o.data, 1);
@@ -262,6 +271,9 @@ MSA_KERNEL(Addmv) {  // input, mat, vec, beta, alpha
 
 MSA_KERNEL(Baddbmm) {  // input, batch1, batch2, beta, alpha
   const Tensor &a = c.in(1), &b = c.in(2);
+  const DType d = c.in(0).dtype;
+  check(a.ndim != 3 || b.ndim != 3 || a.dtype != b.dtype || d == a.dtype, "Input dtypes must be the same, got: input ",
+        cpp_type_name(d), ", batch1: ", cpp_type_name(a.dtype), ", batch2: ", cpp_type_name(b.dtype));
   check_batch(a, b, a.size(-1), b.ndim == 3 ? b.size(1) : 0);
   Tensor o = c.out(0, a.dtype, Dims{a.size(0), a.size(1), b.size(2)});
   begin_with(o, c.in(0), c.scalar(3));
@@ -282,6 +294,8 @@ MSA_KERNEL(Vdot) {  // conj(input) . other
 MSA_KERNEL(Dense) {  // input, weight [n, k] or [k], bias?
   const Tensor &x = c.in(0), &w = c.in(1);
   check_same_dtype(x, w);
+  // In other cases PyTorch adds the bias to the product in place, which converts it.
+  if (c.has(2) && (x.ndim < 3 || x.contiguous())) check_added(c.in(2), w);
   if (w.ndim == 1) {
     check(x.size(-1) == w.size(0), "size mismatch, got input (", x.numel / std::max<int64_t>(1, x.size(-1)), "), mat (",
           x.numel / std::max<int64_t>(1, x.size(-1)), "x", x.size(-1), "), vec (", w.size(0), ")");

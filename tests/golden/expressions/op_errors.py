@@ -253,6 +253,24 @@ _NUMBERS = [
     "torch.linalg.lstsq(x(3, 2), x(3, 2), driver='other')",
     "torch._foreach_add([x(1)], [])",
     "torch._foreach_sub_([x(1)], [])",
+    *(
+        f"torch.{call}"
+        for call in (
+            "addmm(x(2, 2), x(2, 2).float(), x(2, 2).float())",
+            "addmm(x(2, 2), x(2, 2).float(), x(2, 2))",
+            "addmv(x(2), x(2, 2), x(2).float())",
+            "addmv(x(2).float(), x(2, 2), x(2))",
+            "baddbmm(x(2, 2, 2), x(2, 2, 2).half(), x(2, 2, 2).half())",
+            "baddbmm(x(2, 2, 2), x(2, 2, 2), x(2, 2, 2).float())",
+            "addbmm(x(2, 2), x(2, 2, 2).half(), x(2, 2, 2).half())",
+            "nn.functional.linear(x(3, 2), x(2, 2), x(2).float())",
+            "nn.functional.linear(x(4, 3, 2).bfloat16(), x(2, 2).bfloat16(), x(2).float())",
+            "nn.functional.linear(x(2, 3, 4).mT, x(2, 3), x(2).float())",
+            "nn.functional.bilinear(x(3, 2), x(3, 2), x(2, 2, 2), x(2).float())",
+            "nn.functional.conv1d(x(3, 2, 4), x(2, 2, 2), x(2).float())",
+            "nn.functional.conv_transpose2d(x(1, 2, 4, 4), x(2, 2, 2, 2), x(2).half())",
+        )
+    ),
     "torch.hann_window(4, dtype=torch.long)",
     "torch.signal.windows.hann(4, dtype=half)",
     "torch.signal.windows.general_hamming(-1)",
