@@ -20,19 +20,32 @@ def _tensors(self) -> list:
     return tensors
 
 
-def _spread(other, count: int, *, one_each: bool = False) -> list:
+def _factors(value, count: int) -> list:
+    """Return the factor of each of ``count`` tensors: one number for all, a list, or a tensor with one dim.
+
+    Raises:
+        RuntimeError: the tensor has other dims, or another number of elements.
+    """
+    if not isinstance(value, Base):
+        return _spread(value, count)
+    if value.ndim != 1:
+        raise RuntimeError(f"Expected packed scalar Tensor to be of dimension 1. Got {value.ndim} instead.")
+    if value.numel() != count:
+        raise RuntimeError(
+            f"Expected length of scalars to match input of length {count} but got {value.numel()} instead."
+        )
+    return value.tolist()
+
+
+def _spread(other, count: int) -> list:
     """Return the second operand for each of ``count`` tensors.
 
-    A list gives one element to each tensor. A number or a 0-dimensional tensor is used for all. With
-    ``one_each``, a 1-dimensional tensor holds a number for each tensor.
+    A list gives one element to each tensor. A number or a 0-dimensional tensor is used for all.
     """
-    if isinstance(other, Base):
-        if one_each and other.ndim == 1:
-            other = other.tolist()
-        elif other.ndim or other.numel() != 1:
-            raise RuntimeError(
-                f"scalar tensor expected to be 0 dim but it has {other.ndim} dimensions and {other.numel()} elements."
-            )
+    if isinstance(other, Base) and (other.ndim or other.numel() != 1):
+        raise RuntimeError(
+            f"scalar tensor expected to be 0 dim but it has {other.ndim} dimensions and {other.numel()} elements."
+        )
     if not isinstance(other, (list, tuple)):
         return [other] * count
     if len(other) != count:
@@ -78,7 +91,7 @@ def _ternary(name: str):
 def _with_value(name: str):
     def calls(self, tensor1, tensor2, value=1, *, scalars=None):
         count = len(self)
-        values = _spread(value if scalars is None else scalars, count, one_each=True)
+        values = _factors(value if scalars is None else scalars, count)
         rows = zip(self, _spread(tensor1, count), _spread(tensor2, count), values, strict=True)
         return [((x, a, b), {"value": v}) for x, a, b, v in rows]
 

@@ -253,6 +253,10 @@ _NUMBERS = [
     "torch.linalg.lstsq(x(3, 2), x(3, 2), driver='other')",
     "torch._foreach_add([x(1)], [])",
     "torch._foreach_sub_([x(1)], [])",
+    "torch._foreach_addcmul([x(2), x(2)], [x(2), x(2)], [x(2), x(2)], torch.tensor(2.0))",
+    "torch._foreach_addcdiv([x(2), x(2)], [x(2), x(2)], [x(2), x(2)], torch.ones(3))",
+    "torch._foreach_addcdiv_([x(2), x(2)], [x(2), x(2)], [x(2), x(2)], torch.ones(2, 1))",
+    "torch._foreach_addcmul([x(2), x(2)], [x(2), x(2)], [x(2), x(2)], torch.tensor([2.0, 3.0]))",
     *(
         f"torch.{call}"
         for call in (
