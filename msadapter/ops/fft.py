@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._host.warn import warn_once
 from . import _pocketfft  # noqa: F401 (binds the library that the kernels call)
 from ._declare import _C, composite, op, raw, t
 from .creation import OPTIONS, finish
@@ -372,6 +373,15 @@ def ifftshift(self, dim):
 
 
 # ---- short-time transforms
+def _warn_without_window(window, consequence: str) -> None:
+    if window is None:
+        warn_once(
+            f"A window was not provided. A rectangular window will be applied{consequence}To suppress this warning and use a "
+            "rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`.",
+            stacklevel=3,
+        )
+
+
 def _window_of(window, win_length, n_fft, dtype):
     """Return the window, centred in n_fft points. Without a window, return ones."""
     if window is None:
@@ -435,6 +445,11 @@ def stft(
         return_complex = True
     if self.ndim not in (1, 2):
         raise RuntimeError(f"stft({self.dtype}{list(self.shape)}, n_fft={n_fft}): expected a 1D or 2D tensor")
+    _warn_without_window(
+        window,
+        ",which is known to cause spectral leakage. Other windows such as torch.hann_window or torch.hamming_window are "
+        "recommended to reduce spectral leakage.",
+    )
     x = t.unsqueeze(self, 0) if self.ndim == 1 else self
     if center:
         x = _centred(x, n_fft // 2, pad_mode)
@@ -487,6 +502,9 @@ def _overlap_add(frames, hop, total):
 )
 def istft(self, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex):
     """Return the signal whose stft is closest to ``self`` (least squares)."""
+    _warn_without_window(
+        window, ".Please provide the same window used by stft to make the inversion lossless."
+    )
     hop_length = n_fft // 4 if hop_length is None else hop_length
     win_length = n_fft if win_length is None else win_length
     if not self.is_complex():

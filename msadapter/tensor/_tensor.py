@@ -406,7 +406,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
     def __array_wrap__(self, array, context=None, return_scalar=False):
         if array.dtype == np.bool_:  # as in PyTorch, where such a result is older than the dtype bool
             array = array.astype(np.uint8)
-        return from_numpy(np.ascontiguousarray(array))
+        return from_numpy(np.asarray(array, order="C"))  # not ascontiguousarray, which gives a number a dim
 
     def __dlpack__(self, *, stream=None, **kwargs):
         if self.requires_grad:

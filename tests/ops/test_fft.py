@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -149,3 +150,19 @@ def test_a_short_time_transform_is_inverted(hop, real):
     np.testing.assert_allclose(frames.numpy(), expected, rtol=1e-11, atol=1e-11)
     back = torch.istft(frames, 8, hop, window=window, return_complex=not real)
     torch.testing.assert_close(back, x[:, : back.shape[-1]], rtol=1e-11, atol=1e-11)
+
+
+def test_a_missing_window_is_said():
+    x, window = torch.rand(40), torch.ones(8)
+    parts = torch.stft(x, 8, window=window, return_complex=True)
+    torch.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="will be applied,which is known to cause spectral leakage"):
+            torch.stft(x, 8, return_complex=True)
+        with pytest.warns(UserWarning, match="provide the same window used by stft"):
+            torch.istft(parts, 8)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            torch.istft(parts, 8, window=window)
+    finally:
+        torch.set_warn_always(False)

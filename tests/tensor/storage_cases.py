@@ -101,7 +101,7 @@ def results_of_numpy(torch):
     x = torch.tensor([1, -2, 3])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # numpy wants other arguments of PyTorch's method
-        return np.greater(x, 0), np.abs(x), np.isnan(x.double())
+        return np.greater(x, 0), np.abs(x), np.isnan(x.double()), np.matmul(x, x), np.negative(x[0])
 
 
 def tensors_of_lists_of_arrays(torch):
