@@ -96,13 +96,10 @@ REASONS = (  # pattern in a failing test's name and error: why it fails, in plac
         r"Caused by (sample|reference|error) input",
         "an operator raises an error for a sample (the runner keeps no more of it)",
     ),
-    (r"low_ge_high|low_high_nan", "make_tensor does not check its bounds as PyTorch does"),
     (r"test_to_empty", "to_empty with swapped tensors keeps the addresses of the Python objects"),
     (r"_test_python_registration", "namespaces of torch.ops cannot be deleted"),
     (r"functionalize", "torch.func.functionalize is not supported in a traced graph"),
-    (r"test_simple_1d", "the gradient of segment_reduce with NaNs differs at the NaNs"),
     (r"Error not raised", "PyTorch refuses these arguments"),
-    (r"test_resizable", "a storage that numpy shares may still be resized"),
     (r"upsampling_bfloat16", "takes longer than the runner waits"),
     (r"test_doc_template", "reads a file of PyTorch's sources"),
 )

@@ -321,8 +321,8 @@ MSA_KERNEL(Convolution) {  // input, weight, bias?, stride, padding, dilation, t
   check_types(x, w);
   const Problem p = problem(c, x, w, 3);
   const bool transposed = c.flag(6);
-  check(!c.has(2) || transposed || c.in(2).dtype == x.dtype, "Input type (", cpp_type_name(x.dtype), ") and bias type (",
-        cpp_type_name(c.in(2).dtype), ") should be the same");
+  check(!c.has(2) || transposed || c.in(2).dtype == x.dtype, "Input type (", cpp_type_name(x.dtype),
+        ") and bias type (", cpp_type_name(c.in(2).dtype), ") should be the same");
   const DType d = compute_dtype(x.dtype);
   const Tensor o = out_laid(c, 0, x.dtype, image_shape(p, !transposed), false);
   const Tensor bias = c.has(2) ? c.cast(c.in(2), d) : Tensor();
