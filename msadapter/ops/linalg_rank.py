@@ -227,13 +227,19 @@ def lstsq(A, b, rcond, *, driver):
         raise RuntimeError(
             "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"
         )
-    vector = b.ndim == A.ndim - 1
+    # One dim fewer is a batch of vectors only if it has the batch of A. Otherwise it is a matrix.
+    vector = b.ndim == 1 or (b.ndim == A.ndim - 1 and b.shape == A.shape[:-1])
     m, n = A.shape[-2:]
     if b.shape[-1 if vector else -2] != m:
         raise RuntimeError(
             "torch.linalg.lstsq: input.size(-2) should match "
             + ("other.size(-1)" if vector else "other.size(-2)")
         )
+    if (
+        not vector and b.ndim < A.ndim
+    ):  # PyTorch aligns the batch of A with all dims of this matrix but its last
+        batch = (t.zeros(list(A.shape[:-2])) + t.zeros(list(b.shape[:-1]))).shape
+        b = t.expand(b, [*batch, *b.shape[-2:]])
     X, rank, values = t._linalg_lstsq(A, b, eps(A.dtype) * max(m, n) if rcond is None else rcond, driver)
     full = driver == "gels" or (rank.numel() > 0 and bool(t.all(t.eq(rank, n)).item()))
     if m > n and driver != "gelsy" and full:

@@ -3,14 +3,18 @@
 import warnings
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from .. import ops
 from .._serialization.names import dtype_name
 from .._values.dtype import complex128, float64, int64
+from .._values.layout import LAYOUTS
 from ..tensor import Tensor
 from ..tensor import _tensor as factory
 
 __all__ = ["assert_allclose", "assert_close"]
 
+_STRIDED = LAYOUTS["strided"]
 _TOLERANCES = {
     "float16": (1e-3, 1e-5),
     "bfloat16": (1.6e-2, 1e-5),
@@ -52,7 +56,9 @@ def assert_close(
         "equal_nan": equal_nan,
         "check_device": check_device,
         "check_dtype": check_dtype,
+        "check_layout": check_layout,
         "check_stride": check_stride,
+        "allow_subclasses": allow_subclasses,
     }
     try:
         _compare(actual, expected, "", options)
@@ -92,7 +98,21 @@ def _compare(actual, expected, where, options):
     numbers = isinstance(actual, plain) and isinstance(expected, plain)
     if numbers and options["check_dtype"] and type(actual) is not type(expected):
         raise AssertionError(f"The (d)types do not match: {type(actual)} != {type(expected)}.{at}")
+    _check_types(actual, expected, at, options)
     _compare_tensors(_to_tensor(actual, expected), _to_tensor(expected, actual), at, options)
+
+
+def _check_types(actual, expected, at, options) -> None:
+    """TypeError unless both are numbers, or arrays or tensors of related types; of the same type, if subclasses are refused."""
+    kinds = type(actual), type(expected)
+    numbers = (bool, int, float, complex, np.number)
+    if all(issubclass(kind, numbers) for kind in kinds):
+        return
+    related = issubclass(*kinds) or issubclass(*reversed(kinds))
+    if not related or not (options["allow_subclasses"] or kinds[0] is kinds[1]):
+        raise TypeError(
+            f"No comparison pair was able to handle inputs of type {kinds[0]} and {kinds[1]}.{at}"
+        )
 
 
 def _is_sequence(value) -> bool:
@@ -118,14 +138,32 @@ def _compare_tensors(actual, expected, at, options):
         raise AssertionError(
             f"The values for attribute 'shape' do not match: {actual.shape} != {expected.shape}.{at}"
         )
-    for name in ("device", "dtype"):
+    for name in ("layout", "device", "dtype"):
         a, e = getattr(actual, name), getattr(expected, name)
         if options[f"check_{name}"] and a != e:
             raise AssertionError(f"The values for attribute '{name}' do not match: {a} != {e}.{at}")
-    if options["check_stride"] and actual.stride() != expected.stride():
+    if actual.layout != expected.layout:
+        actual, expected = (x if x.layout == _STRIDED else x.to_dense() for x in (actual, expected))
+    if actual.layout == _STRIDED:
+        if options["check_stride"] and actual.stride() != expected.stride():
+            raise AssertionError(
+                f"The values for attribute 'stride()' do not match: {actual.stride()} != {expected.stride()}.{at}"
+            )
+        _compare_values(actual, expected, "", at, options)
+        return
+    layout = f"{actual.layout}".rpartition("_")[2].upper()
+    if actual._nnz() != expected._nnz():
         raise AssertionError(
-            f"The values for attribute 'stride()' do not match: {actual.stride()} != {expected.stride()}.{at}"
+            f"The number of specified values in sparse {layout} tensors does not match: {actual._nnz()} != "
+            f"{expected._nnz()}{at}"
         )
+    for (name, a), (_, e) in zip(actual._parts(), expected._parts(), strict=True):
+        exact = {} if name == "values" else {"rtol": 0.0, "atol": 0.0}
+        _compare_values(a, e, f"Sparse {layout} {name}", at, options | exact)
+
+
+def _compare_values(actual, expected, what: str, at, options) -> None:
+    """Compare the numbers of two dense tensors. The error names them ``what``."""
     rtol, atol = options["rtol"], options["atol"]
     if rtol is None:
         pairs = [_TOLERANCES.get(dtype_name(t.dtype), (0.0, 0.0)) for t in (actual, expected)]
@@ -137,16 +175,16 @@ def _compare_tensors(actual, expected, at, options):
         if options["equal_nan"]:
             wrong = wrong & ~((actual != actual) & (expected != expected))
         if bool(wrong.any()):
-            _fail(actual, expected, wrong, rtol, atol, at)
+            _fail(actual, expected, wrong, rtol, atol, what, at)
         return
     a, e = actual.to("cpu").to(wide), expected.to("cpu").to(wide)
     wrong = ~ops.isclose(a, e, rtol=rtol, atol=atol, equal_nan=options["equal_nan"])
     if bool(wrong.any()):
-        _fail(a, e, wrong, rtol, atol, at)
+        _fail(a, e, wrong, rtol, atol, what, at)
 
 
-def _fail(actual, expected, wrong, rtol, atol, at):
-    kind = "Tensor-likes" if actual.dim() else "Scalars"
+def _fail(actual, expected, wrong, rtol, atol, what, at):
+    kind = what or ("Tensor-likes" if actual.dim() else "Scalars")
     exact = not (rtol or atol)
     title = f"{kind} are not {'equal' if exact else 'close'}!\n\n"
     allowed = ["", ""] if exact else [f" (up to {atol} allowed)", f" (up to {rtol} allowed)"]
@@ -190,6 +228,7 @@ def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=
         FutureWarning,
         stacklevel=2,
     )
+    actual, expected = (x if isinstance(x, Tensor) else factory.tensor(x) for x in (actual, expected))
     assert_close(
         actual,
         expected,

@@ -67,6 +67,37 @@ def refused_kinds(torch):
     ]
 
 
+def other_types(torch):
+    class Other(torch.Tensor):
+        pass
+
+    x = torch.eye(2)
+    other = x.as_subclass(Other)
+    return [
+        _said(torch, x, other),
+        _said(torch, x, other, allow_subclasses=False),
+        _said(torch, [x], [other], allow_subclasses=False),
+        _said(torch, other, other, allow_subclasses=False),
+        _said(torch, x, x.numpy()),
+        _said(torch, x, 1.0),
+    ]
+
+
+def other_layouts(torch):
+    x, y = torch.eye(2), torch.tensor([[1.0, 2.0], [0.0, 1.0]])
+    return [
+        _said(torch, x, x.to_sparse()),
+        _said(torch, x, x.to_sparse(), check_layout=False),
+        _said(torch, x.to_sparse(), x.to_sparse()),
+        _said(torch, x.to_sparse(), x.to_sparse() * 2),
+        _said(torch, x.to_sparse(), y.to_sparse()),
+        _said(torch, x.to_sparse(), x.flip(0).to_sparse()),
+        _said(torch, x.to_sparse_csr(), x.to_sparse_csr()),
+        _said(torch, x.to_sparse_csr(), x.flip(0).to_sparse_csr()),
+        _said(torch, x.to_sparse_csr(), (x * 2).to_sparse_csr()),
+    ]
+
+
 def own_message(torch):
     given = _said(torch, torch.ones(1), torch.zeros(1), msg="mine")
     made = _said(torch, torch.ones(1), torch.zeros(1), msg=lambda text: "mine, then " + text[:25])

@@ -250,6 +250,8 @@ _NUMBERS = [
     "torch.linalg.lstsq(x(3, 2), torch.tensor(1.0).double())",
     "torch.linalg.lstsq(x(3, 2), x(2, 3, 2))",
     "torch.linalg.lstsq(x(3, 2), x(3).float())",
+    "torch.linalg.lstsq(x(1, 1, 1), x(3, 1))",
+    "torch.linalg.lstsq(x(1, 3, 2), x(3, 3))[0], torch.linalg.lstsq(x(3, 3, 2), x(3, 3))[0]",
     "torch.linalg.lstsq(x(3, 2), x(3, 2), driver='other')",
     "torch._foreach_add([x(1)], [])",
     "torch._foreach_sub_([x(1)], [])",
