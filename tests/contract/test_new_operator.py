@@ -182,7 +182,10 @@ def test_one_file_declares_every_form(package):
         (("pointwise=True", 'along="dim"'), "the schema has no parameter 'dim'"),
         (("pointwise=True", 'reduction="most"'), "reduction 'most' is none of sum, mean, max, min, other"),
         (('autocast="lower"', 'autocast="half"'), "autocast policy 'half' is none of"),
-        (("pointwise=True", 'random="often"'), "random 'often' is none of each, values, sizes, other"),
+        (
+            ("pointwise=True", 'random="often"'),
+            "random 'often' is none of each, values, sizes, parameters, other",
+        ),
         (("pointwise=True", "pointwize=True"), "'pointwize' is not a fact"),
     ],
 )
