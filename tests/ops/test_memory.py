@@ -163,6 +163,7 @@ def test_a_gradient_has_no_tensor_more_than_it_needs(name):
 
 def test_the_gradients_of_a_large_convolution_are_made_from_one_image_after_the_other():
     """oneDNN copies the operands with the eight channels filled up to sixteen. It copies one image of the two at a time."""
+    torch.manual_seed(0)
     x, w = normal(2, 8, 48, 64, 64).requires_grad_(), normal(8, 8, 3, 3, 3).requires_grad_()
     g = torch.randn(F.conv_transpose3d(x, w).shape)
     torch.autograd.grad(F.conv_transpose3d(x, w), (x, w), g)
@@ -172,7 +173,8 @@ def test_the_gradients_of_a_large_convolution_are_made_from_one_image_after_the_
 
     exact = torch.autograd.grad(F.conv_transpose3d(x.double(), w.double()), (x, w), g.double())
     for found, expected in zip(torch.autograd.grad(F.conv_transpose3d(x, w), (x, w), g), exact, strict=True):
-        assert (found - expected).abs().max() < 1e-5 * expected.abs().max()
+        # A gradient of w is the sum of 400,000 products in single precision.
+        assert (found - expected).abs().max() < 3e-5 * expected.abs().max()
 
 
 def _status(line: str) -> int:

@@ -23,7 +23,7 @@ def _at(gradient) -> list:
 
 
 @pytest.mark.parametrize("coalesced", [False, True])
-def test_written_values_and_passes_add_up(coalesced):
+def test_written_values_and_passes_add_up(coalesced, torch_by_name):
     x = _leaf(coalesced)
     _pass(x)
     gradient = x.grad
