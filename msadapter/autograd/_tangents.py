@@ -40,6 +40,13 @@ class paused:
         state.paused = self.outer
 
 
+class resumed(paused):
+    """A ``with`` block in which operators get tangents again, for a derivative of its own inside of a paused block."""
+
+    def __enter__(self) -> None:
+        self.outer, state.paused = state.paused, False
+
+
 def is_active() -> bool:
     """Return whether tangents are recorded now: inside of a level."""
     return bool(levels) and state.enabled

@@ -15,7 +15,7 @@ from .._host import extensions
 from .._host.native import load
 from .._values.base import as_leaf
 from ..autograd._tangents import levels as dual_levels
-from ..autograd._tangents import on_graph, with_tangent_of
+from ..autograd._tangents import on_graph, resumed, with_tangent_of
 from ..autograd.grad_mode import enable_grad
 from ..tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
@@ -374,7 +374,7 @@ def _dual_jvp(func, leaves, spec, directions, strict: bool, has_aux: bool):
     """
     from ..autograd import forward_ad  # here: most programs have no dual tensors
 
-    with forward_ad.dual_level(), forward_ad._set_fwd_grad_enabled(True), _counted():
+    with forward_ad.dual_level(), forward_ad._set_fwd_grad_enabled(True), resumed(), _counted():
         inputs = [forward_ad.make_dual(x, v) for x, v in zip(leaves, directions, strict=True)]
         output, aux = _split_aux(func(*tree_unflatten(inputs, spec)), has_aux, "jvp(f, primals, tangents)")
         flat, out_spec = _outputs(output, "jvp(f, primals, tangents)")

@@ -5,6 +5,7 @@ The meta tensor beneath a sparse tensor has its shape. Results of table operator
 
 from __future__ import annotations
 
+import copy
 import weakref
 from typing import NamedTuple
 
@@ -200,6 +201,14 @@ class SparseTensor(OverValues):
     # ---- copies
     def clone(self, *, memory_format=None):
         return self._with(self._v.clone())
+
+    def __deepcopy__(self, memo):
+        known = id(self) in memo
+        made = super().__deepcopy__(memo)
+        # The gradient may have positions that this tensor does not have.
+        if not known and self.grad is not None:
+            made.grad = copy.deepcopy(self.grad, memo)
+        return made
 
     def __reduce_ex__(self, protocol):
         state = user_attributes(self)

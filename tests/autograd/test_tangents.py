@@ -148,3 +148,23 @@ def test_parts_of_complex_tangents_inside_of_vmap():
     with pytest.raises(NotImplementedError, match="inside of vmap"):
         torch.func.vmap(older)(vectors)
     assert torch.equal(torch.func.vmap(newer)(vectors), torch.view_as_real(vectors))
+
+
+def test_a_jvp_inside_of_a_functions_forward_and_backward() -> None:
+    """A Function computes its forward without the tangents of its caller; a jvp in it has its own."""
+
+    class Sine(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return -torch.func.jvp(torch.cos, (x,), (torch.ones_like(x),))[1]
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return g * torch.func.jvp(torch.sin, (x,), (torch.ones_like(x),))[1]
+
+    x = torch.linspace(-2, 2, 5).requires_grad_()
+    y = Sine.apply(x)
+    torch.testing.assert_close(y, x.sin())
+    torch.testing.assert_close(torch.autograd.grad(y.sum(), x)[0], x.cos().detach())

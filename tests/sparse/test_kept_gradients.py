@@ -1,5 +1,6 @@
 """The .grad of a sparse tensor is one object, and what a program writes to its values stays there, as in PyTorch."""
 
+import copy
 import pickle
 
 import pytest
@@ -72,3 +73,11 @@ def test_a_scaler_divides_the_gradients_of_sparse_parameters():
     assert _at(x.grad) == [8, 12]
     scaler.unscale_(optimizer)
     assert _at(x.grad) == [2, 3]
+
+
+def test_a_deep_copy_has_all_of_the_gradient():
+    """Also where the tensor itself stores nothing."""
+    x = torch.sparse_coo_tensor(torch.zeros(2, 0, dtype=torch.int64), torch.zeros(0), (2, 3)).requires_grad_()
+    x.grad = torch.sparse_coo_tensor([[1, 0], [0, 2]], [5.0, 7.0], (2, 3))
+    copied = copy.deepcopy(x)
+    assert _at(copied.grad) == [7, 5] and copied.grad is not x.grad
