@@ -96,7 +96,11 @@ SUITES = {
     "surface": _suite("golden.make_surface"),
     "symbols": _suite("golden.make_symbols"),
     "tensor": _suite(
-        "tensor.tensor_cases", "tensor.storage_cases", "tensor.indexing_cases", "tensor.layout_cases"
+        "tensor.tensor_cases",
+        "tensor.subclass_cases",
+        "tensor.storage_cases",
+        "tensor.indexing_cases",
+        "tensor.layout_cases",
     ),
     "testing": _suite("testing.testing_cases"),
     "transformers": _suite("golden.make_transformers"),
