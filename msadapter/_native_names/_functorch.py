@@ -6,7 +6,7 @@ The derivatives of torch.func have no tensors of their own here (``func/_derivat
 from __future__ import annotations
 
 from ..func import _derivatives
-from ..func._batched import BatchedTensor, Level, levels, wrap
+from ..func._batched import Level, is_batched, levels, wrap
 from ..func._looped import Fallback
 from ..ops import flatten, movedim, unflatten
 
@@ -38,24 +38,24 @@ def get_inplace_requires_grad_allowed() -> bool:
 
 def is_batchedtensor(tensor) -> bool:
     """Return whether a tensor is that of a function inside of vmap."""
-    return isinstance(tensor, BatchedTensor)
+    return is_batched(tensor)
 
 
 def get_unwrapped(tensor):
     """Return the tensor with the whole batch."""
-    if not isinstance(tensor, BatchedTensor):
+    if not is_batched(tensor):
         raise RuntimeError("No wrappers present!")
     return tensor._value
 
 
 def maybe_get_bdim(tensor) -> int:
     """Return the place of the batch dim, which is 0 for every batched tensor, and -1 for others."""
-    return 0 if isinstance(tensor, BatchedTensor) else -1
+    return 0 if is_batched(tensor) else -1
 
 
 def maybe_get_level(tensor) -> int:
     """Return the number of the vmap, from 1 for the outermost one; -1 for a tensor that is not batched, or whose vmap has ended."""
-    if not isinstance(tensor, BatchedTensor) or tensor._level not in levels:
+    if not is_batched(tensor) or tensor._level not in levels:
         return -1
     return levels.index(tensor._level) + 1
 
@@ -79,7 +79,7 @@ def _add_batch_dim(tensor, dim: int, level: int):
 
 def _remove_batch_dim(tensor, level: int, batch_size: int, out_dim: int):
     """Return the tensor outside of a vmap, with its batch as dim ``out_dim``. One that is not batched is repeated."""
-    if isinstance(tensor, BatchedTensor) and tensor._level is levels[level - 1]:
+    if is_batched(tensor, levels[level - 1]):
         return movedim(tensor._value, 0, out_dim)
     sizes = list(tensor.shape)
     sizes.insert(out_dim % (len(sizes) + 1), batch_size)
@@ -88,7 +88,7 @@ def _remove_batch_dim(tensor, level: int, batch_size: int, out_dim: int):
 
 def _unwrap_batched(tensor, level: int):
     """Return the whole batch and the place of its dim; the tensor and None if it is not batched by this vmap."""
-    if isinstance(tensor, BatchedTensor) and tensor._level is levels[level - 1]:
+    if is_batched(tensor, levels[level - 1]):
         return tensor._value, 0
     return tensor, None
 

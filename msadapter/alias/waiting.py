@@ -116,12 +116,10 @@ class _WaitingFinder:
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
         module = self.modules.get(fullname)
         if module is None:
-            loaded = (
-                sys.modules.get(fullname)
-                if target is None and fullname.partition(".")[0] == _PACKAGE
-                else None
-            )
-            return None if loaded is None else ModuleSpec(fullname, _LoadedLoader(loaded))
+            loaded = sys.modules.get(fullname)
+            if loaded is None or target is not None or fullname.partition(".")[0] != _PACKAGE:
+                return None
+            return ModuleSpec(fullname, _LoadedLoader(loaded))
         spec = PathFinder.find_spec(fullname, path)  # type: ignore[arg-type]
         if spec is None or spec.loader is None:
             return None

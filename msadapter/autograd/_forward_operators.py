@@ -17,13 +17,12 @@ from ._passes import grad
 from ._tangents import (
     differentiable,
     geometry,
-    is_active,
     is_batched,
+    is_running,
     laid_out,
     levels,
     paused,
     same_view,
-    state,
 )
 from .grad_mode import enable_grad, no_grad
 
@@ -68,7 +67,7 @@ def _replaced(value, by: dict):
 
 def run(function, args, kwargs):
     """Run an operator with dual arguments. NotImplemented if it has none, so that it is run as always."""
-    if not is_active() or state.paused:
+    if not is_running():
         return NotImplemented
     tangents = levels[-1]
     name = function.__name__
@@ -266,7 +265,7 @@ def _pushed(output, leaves, vectors, linked: bool):
 
 def gradients(run, outer, create_graph: bool):
     """Return the gradients that ``run(grad_outputs, create_graph, used_again)`` computes, and give them tangents."""
-    if not is_active() or state.paused:
+    if not is_running():
         return run(outer, create_graph)
     tangents = levels[-1]
     given = [

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from .. import ops
 from ..tensor import Tensor
-from ._tangents import check_shape, differentiable, is_active, laid_out, levels, paused, state
+from ._tangents import check_shape, differentiable, is_running, laid_out, levels, paused
 
 
 def tangents_of(inputs) -> list | None:
     """Return the tangents of the arguments of a custom Function, or None if no argument is dual."""
-    if not is_active() or state.paused:
+    if not is_running():
         return None
     found = [levels[-1].get(x) if isinstance(x, Tensor) else None for x in inputs]
     return None if all(v is None for v in found) else found

@@ -52,6 +52,11 @@ def is_active() -> bool:
     return bool(levels) and state.enabled
 
 
+def is_running() -> bool:
+    """Return whether operators get tangents now."""
+    return is_active() and not state.paused
+
+
 def enable(mode: bool) -> None:
     """Set whether tangents are recorded in this thread.
 
@@ -79,7 +84,7 @@ def on_graph():
 
 def with_tangent_of(tensor, made):
     """Return ``made``, which has the values of ``tensor``, with the tangent of ``tensor`` if this has one."""
-    if is_active() and not state.paused and (tangent := levels[-1].get(tensor)) is not None:
+    if is_running() and (tangent := levels[-1].get(tensor)) is not None:
         levels[-1].put(made, tangent)
     return made
 

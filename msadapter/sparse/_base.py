@@ -148,12 +148,11 @@ class SparseTensor(OverValues):
             return self._keep(self._as_gradient(values), values)
         if kept.before is None or (kept.values is values and kept.version == values._version):
             return kept.gradient
-        sum_ = kept.gradient + self._as_gradient(
-            values - kept.before
-        )  # a backward pass has added the difference
+        # A backward pass has added the difference.
+        sum_ = kept.gradient + self._as_gradient(values - kept.before)
         if sum_.requires_grad:
             return self._keep(sum_, values)
-        del self.__dict__["_kept"]
+        del self.__dict__["_kept"]  # so that _take does not set the gradient
         return self._keep(kept.gradient._take(sum_), values)
 
     @grad.setter

@@ -9,6 +9,7 @@ import functools
 
 from .... import ops
 from ...._errors import unsupported
+from ...._values.base import as_leaf
 from ....autograd import enable_grad, grad
 from ....autograd.function import Function, once_differentiable
 from ....tensor import Tensor
@@ -86,7 +87,7 @@ class _Batch(Function):
         ctx.call = call
         ctx.weights = len(tensors) - len(call.inputs)
         ctx.inputs = [
-            value.detach().requires_grad_(needed)
+            as_leaf(value.detach(), needed)
             for value, needed in zip(call.inputs, ctx.needs_input_grad[1:], strict=False)
         ]
         with enable_grad():
@@ -236,7 +237,7 @@ class _Recurrent:
     def give(self, gradients):
         """Add the gradients of all samples to the weights."""
         count = self.sizes[0] if self.packed else self.rows.shape[self.dim]
-        weights = [weight.orig_weight.detach().requires_grad_() for weight in self.weights]
+        weights = [as_leaf(weight.orig_weight.detach()) for weight in self.weights]
         inputs = [value.detach() for value in self.inputs]
         found = []
         for sample in range(count):
