@@ -9,7 +9,6 @@ from __future__ import annotations
 from .. import ops
 from .._host import extensions
 from .._host.native import load
-from .._values.base import as_leaf
 from ..ops._declare import declaration_of
 from ..ops._generator import default_generator
 from ..tensor import Tensor
@@ -18,11 +17,13 @@ from ._tangents import (
     differentiable,
     geometry,
     is_batched,
-    is_running,
     laid_out,
-    levels,
+    overlaps,
     paused,
     same_view,
+    stand_in,
+    visible,
+    with_tangent_of,
 )
 from .grad_mode import enable_grad, no_grad
 
@@ -67,27 +68,29 @@ def _replaced(value, by: dict):
 
 def run(function, args, kwargs):
     """Run an operator with dual arguments. NotImplemented if it has none, so that it is run as always."""
-    if not is_running():
+    if function.__name__ in _WITHOUT:
         return NotImplemented
-    tangents = levels[-1]
-    name = function.__name__
-    if name in _WITHOUT:
-        return NotImplemented
-    given = _tensors([args, kwargs], [])
-    duals = {id(x): (x, v) for x in given if (v := tangents.get(x)) is not None}
-    if not duals:
-        return NotImplemented
+    for level in visible():
+        given = _tensors([args, kwargs], [])
+        duals = {id(x): (x, v) for x in given if (v := level.get(x)) is not None}
+        if duals:
+            return _run_at(level, function, args, kwargs, duals)
+    return NotImplemented
+
+
+def _run_at(level, function, args, kwargs, duals):
+    """Run an operator with arguments that are dual at a level."""
     if isinstance(kwargs.get("out"), (Tensor, tuple, list)):
         raise NotImplementedError(
-            f"Trying to use forward AD with {name}_out that does not support it because it is an out= function"
+            f"Trying to use forward AD with {function.__name__}_out that does not support it because it is an out= function"
         )
-    with paused():
+    with paused(level):
         if not _writes(function, args, kwargs):
-            return _run_new(function, args, kwargs, duals)
+            return _run_new(level, function, args, kwargs, duals)
         if not args:  # the written tensor is the first argument, also if it was given by name
             kwargs = dict(kwargs)
             args = (kwargs.pop(declaration_of(function)[0].schema.parameters[0].name),)
-        return _run_in_place(function, args, kwargs, duals)
+        return _run_in_place(level, function, args, kwargs, duals)
 
 
 def _writes(function, args, kwargs) -> bool:
@@ -117,12 +120,12 @@ class _SameNumbers:
             default_generator().set_state(self.state)
 
 
-def _run_new(function, args, kwargs, duals):
+def _run_new(level, function, args, kwargs, duals):
     numbers = _SameNumbers(function)
     result = function(*args, **kwargs)
     own = {id(x) for x in _tensors([args, kwargs], [])}
     outputs = _tensors(result, [])
-    shadows = _shadows(duals) if any(o.requires_grad and id(o) not in own for o in outputs) else None
+    shadows = _shadows(level, duals) if any(o.requires_grad and id(o) not in own for o in outputs) else None
     if shadows:  # a backward pass must reach the duals that require no grad
         numbers.again()
         result = function(*_replaced(args, shadows), **_replaced(kwargs, shadows))
@@ -130,7 +133,7 @@ def _run_new(function, args, kwargs, duals):
     places = [
         i
         for i, o in enumerate(outputs)
-        if id(o) not in own and differentiable(o) and not _is_view_of_dual(o, duals)
+        if id(o) not in own and differentiable(o) and not _is_view_of_dual(level, o, duals)
     ]
     if places:
         numbers.again()
@@ -139,11 +142,11 @@ def _run_new(function, args, kwargs, duals):
         )
         for i in places:
             if found[i] is not None:
-                levels[-1].put(outputs[i], laid_out(found[i], outputs[i]))
+                level.put(outputs[i], laid_out(found[i], outputs[i]))
     return result
 
 
-def _is_view_of_dual(output, duals) -> bool:
+def _is_view_of_dual(level, output, duals) -> bool:
     """Give a view of a dual argument the same view of its tangent. Return whether it is one."""
     base = output._base
     for x, tangent in duals.values() if base is not None else ():
@@ -151,16 +154,16 @@ def _is_view_of_dual(output, duals) -> bool:
         if parts and (output.dtype.to_real() is not x.dtype.to_real() or is_batched(tangent)):
             continue
         if base is x or base is x._base:
-            levels[-1].put(output, same_view(output, x, tangent))
+            level.put(output, same_view(output, x, tangent))
             return True
     return False
 
 
-def _shadows(duals) -> dict:
-    return {key: levels[-1].hidden(x) for key, (x, _) in duals.items() if not x.requires_grad}
+def _shadows(level, duals) -> dict:
+    return {key: level.hidden(x) for key, (x, _) in duals.items() if not x.requires_grad}
 
 
-def _run_in_place(function, args, kwargs, duals):
+def _run_in_place(level, function, args, kwargs, duals):
     target = args[0]
 
     def apart(a, k):
@@ -172,10 +175,14 @@ def _run_in_place(function, args, kwargs, duals):
     numbers = _SameNumbers(function)
     found = None
     if differentiable(target):
+        if _is_linked(
+            args, kwargs, duals
+        ):  # the graph needs these tangents, and that of the target is overwritten below
+            duals = {key: (x, v.clone()) for key, (x, v) in duals.items()}
         (found,) = _tangents_of(function.__name__, apart, args, kwargs, duals)
     numbers.again()
     linked = _C.is_grad_enabled() and any(x.requires_grad for x in _tensors([args, kwargs], []))
-    shadows = _shadows(duals) if linked else {}
+    shadows = _shadows(level, duals) if linked else {}
     others, options = _replaced(args[1:], shadows), _replaced(kwargs, shadows)
     if id(target) in shadows:  # a backward pass must reach the leaf that stands for what is overwritten
         written = shadows[id(target)].clone()
@@ -183,19 +190,18 @@ def _run_in_place(function, args, kwargs, duals):
         target.copy_(written)
     else:
         function(target, *others, **options)
-    tangents = levels[-1]
-    own = tangents.get(target)
+    own = level.get(target)
     if own is not None:
         with enable_grad() if found is not None and found.requires_grad else no_grad():
             own.zero_() if found is None else own.copy_(found)
     elif found is not None:
         base = target._base
         if base is None or base.dtype.to_real() is not target.dtype.to_real():
-            tangents.put_written(target, laid_out(found, target))
+            level.put_written(target, laid_out(found, target))
         elif geometry(target) == geometry(base):  # a view of the whole has the same tangent
             made = laid_out(found, target)
-            tangents.put_written(base, made)
-            tangents.put(target, made)
+            level.put_written(base, made)
+            level.put(target, made)
         else:  # the base gets a tangent, which is zero elsewhere
             dtype = found.dtype.to_complex() if base.dtype.is_complex else found.dtype.to_real()
             zeros = ops.zeros_like(base.detach(), dtype=dtype)
@@ -203,22 +209,25 @@ def _run_in_place(function, args, kwargs, duals):
                 zeros = extensions.batches.value.wrapped(
                     extensions.batches.value.plain(extensions.batches.value.whole(zeros)).clone(), found
                 )
-            tangents.put_written(base, laid_out(zeros, base))
-            tangents.get(target).copy_(found)
+            level.put_written(base, laid_out(zeros, base))
+            level.get(target).copy_(found)
     return target
+
+
+def _is_linked(args, kwargs, duals) -> bool:
+    """Return whether the tangents of results are part of the program's graph."""
+    return _C.is_grad_enabled() and (
+        any(x.requires_grad for x in _tensors([args, kwargs], []))
+        or any(v.requires_grad for _, v in duals.values())
+    )
 
 
 def _tangents_of(name, function, args, kwargs, duals) -> list:
     """Return the tangent of each output of ``function(args, kwargs)``, and None for an output that depends on no dual tensor."""
-    recording = _C.is_grad_enabled()
-    linked = recording and (
-        any(x.requires_grad for x in _tensors([args, kwargs], []))
-        or any(v.requires_grad for _, v in duals.values())
-    )
+    linked = _is_linked(args, kwargs, duals)
     with enable_grad():
         leaves = {
-            key: x.view_as(x) if linked and x.requires_grad else as_leaf(x.detach())
-            for key, (x, _) in duals.items()
+            key: x.view_as(x) if linked and x.requires_grad else stand_in(x) for key, (x, _) in duals.items()
         }
         vectors = [v for _, v in duals.values()]
         batches = extensions.batches.value
@@ -248,7 +257,7 @@ def _pushed(output, leaves, vectors, linked: bool):
     """Return the derivative with respect to u of the sum of (J_i^T u) . v_i over the dual arguments."""
     if not output.requires_grad:
         return None
-    u = as_leaf(ops.zeros_like(output.detach()))
+    u = stand_in(ops.zeros_like(output.detach()))
     back = grad(output, leaves, u, retain_graph=True, create_graph=True, allow_unused=True)
     pairs = [(g, v) for g, v in zip(back, vectors, strict=True) if g is not None]
     if not pairs:
@@ -263,25 +272,31 @@ def _pushed(output, leaves, vectors, linked: bool):
     return found.clone() if shared else found
 
 
-def gradients(run, outer, create_graph: bool):
+def gradients(run, outer, create_graph: bool, used_again=False):
     """Return the gradients that ``run(grad_outputs, create_graph, used_again)`` computes, and give them tangents."""
-    if not is_running():
-        return run(outer, create_graph)
-    tangents = levels[-1]
-    given = [
-        x if x is None or x.requires_grad or tangents.get(x) is None else tangents.hidden(x) for x in outer
-    ]
-    roots = tangents.roots()
-    if not roots:
-        return run(outer, create_graph)
-    with paused():
-        found = run(given, True, True)  # their derivatives go through the same graph
-        leaves, vectors = map(list, zip(*roots, strict=True))
-        with enable_grad():
-            pushed = [None if g is None else _pushed(g, leaves, vectors, create_graph) for g in found]
-        if not create_graph:
-            found = tuple(None if g is None else g.detach() for g in found)
-        for g, v in zip(found, pushed, strict=True):
-            if v is not None:
-                tangents.put(g, laid_out(v, g))
+    for level in visible():
+        given = [
+            x if x is None or x.requires_grad or level.get(x) is None else level.hidden(x) for x in outer
+        ]
+        if roots := level.roots():  # those of `given` are among them
+            with paused(level):
+                return _gradients_at(level, run, given, roots, create_graph)
+    return run(outer, create_graph, used_again)
+
+
+def _gradients_at(level, run, given, roots, create_graph: bool):
+    """Return the gradients, with the tangents that they have at a level."""
+    found = gradients(run, given, True, used_again=True)  # their derivatives go through the same graph
+    leaves, vectors = map(list, zip(*roots, strict=True))
+    with enable_grad():
+        pushed = [None if g is None else _pushed(g, leaves, vectors, create_graph) for g in found]
+    if not create_graph:
+        found = tuple(None if g is None else with_tangent_of(g, g.detach()) for g in found)
+    # every element of a tangent has memory of its own, and so must those of the tensor
+    found = tuple(
+        g.clone() if v is not None and overlaps(g) else g for g, v in zip(found, pushed, strict=True)
+    )
+    for g, v in zip(found, pushed, strict=True):
+        if v is not None:
+            level.put(g, laid_out(v, g))
     return found

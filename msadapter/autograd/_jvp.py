@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from .. import ops
 from ..tensor import Tensor
-from ._tangents import check_shape, differentiable, is_running, laid_out, levels, paused
+from ._tangents import check_shape, differentiable, laid_out, paused, visible
 
 
-def tangents_of(inputs) -> list | None:
-    """Return the tangents of the arguments of a custom Function, or None if no argument is dual."""
-    if not is_running():
-        return None
-    found = [levels[-1].get(x) if isinstance(x, Tensor) else None for x in inputs]
-    return None if all(v is None for v in found) else found
+def tangents_of(inputs) -> list[tuple]:
+    """Return (level, tangents of the arguments of a custom Function) for each level at which an argument is dual."""
+    found = [
+        (level, [level.get(x) if isinstance(x, Tensor) else None for x in inputs]) for level in visible()
+    ]
+    return [(level, tangents) for level, tangents in found if any(v is not None for v in tangents)]
 
 
-def apply_jvp(cls, ctx, inputs, tangents, outputs) -> None:
-    """Give the outputs of a custom Function the tangents that its jvp computes from those of its inputs.
+def apply_jvp(cls, ctx, level, inputs, tangents, outputs) -> None:
+    """Give the outputs of a custom Function the tangents that its jvp computes from those of its inputs, at one level.
 
     An input without a tangent counts as zeros, and as None if the Function does not want its gradients materialized.
     RuntimeError if the tangents do not fit the outputs: their number, what is not a tensor, what is a view, what is written.
     """
     given = tangents
     if ctx._materialize:
-        with paused():
+        with paused(level):
             given = [
                 ops.zeros_like(x.detach()) if t is None and isinstance(x, Tensor) and differentiable(x) else t
                 for x, t in zip(inputs, tangents, strict=True)
@@ -31,7 +31,7 @@ def apply_jvp(cls, ctx, inputs, tangents, outputs) -> None:
     versions = [None if t is None else t._version for t in tangents]
     ctx._in_jvp = True
     try:
-        with paused():
+        with paused(level):
             found = cls.jvp(ctx, *given)
     finally:
         ctx._in_jvp = False
@@ -57,8 +57,8 @@ def apply_jvp(cls, ctx, inputs, tangents, outputs) -> None:
         if tangent is None:
             continue
         check_shape(output, tangent)
-        with paused():
-            levels[-1].put(output, laid_out(tangent, output))
+        with paused(level):
+            level.put(output, laid_out(tangent, output))
 
 
 def _check_written(tangent, own, version) -> None:

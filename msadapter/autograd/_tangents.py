@@ -6,45 +6,54 @@ write to one is seen by the other.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import weakref
 
 from .. import ops
 from .._errors import unsupported
 from .._host import extensions
+from .._host.native import load
 from .._values.base import as_leaf
 
-# the tangents of the current level, as the single element of this list; empty outside of a level
+_C = load()
+
+_STANDS_IN = "msadapter: leaf of stand_in"  # key in the metadata of its node
+# the levels of forward mode, the innermost last: one for each derivative of torch.func that runs, or that of dual_level
 levels: list[Tangents] = []
 
 
 class _State(threading.local):
-    """Whether a thread records tangents, and whether it computes with tangents now, so that operators are run without them."""
+    """Whether a thread records tangents, and the levels for which it computes tangents now.
+
+    While the tangents of one level are computed, operators get none there. They get those of the levels around it.
+    """
 
     enabled = True
-    paused = False
-    on_graph = 0  # how many derivatives of the forward mode are computed with the graph now
+    hidden: tuple[Tangents, ...] = ()
 
 
 state = _State()
 
 
+def visible() -> list[Tangents]:
+    """Return the levels for which operators get tangents now, the innermost first."""
+    if not levels or not state.enabled:
+        return []
+    return [level for level in reversed(levels) if level not in state.hidden]
+
+
 class paused:
-    """A ``with`` block in which operators get no tangents."""
+    """A ``with`` block in which operators get no tangents of these levels. Without levels: of the innermost visible one."""
+
+    def __init__(self, *hidden: Tangents):
+        self.hidden = hidden
 
     def __enter__(self) -> None:
-        self.outer, state.paused = state.paused, True
+        self.outer = state.hidden
+        state.hidden = (*self.outer, *(self.hidden or visible()[:1]))
 
     def __exit__(self, *exc) -> None:
-        state.paused = self.outer
-
-
-class resumed(paused):
-    """A ``with`` block in which operators get tangents again, for a derivative of its own inside of a paused block."""
-
-    def __enter__(self) -> None:
-        self.outer, state.paused = state.paused, False
+        state.hidden = self.outer
 
 
 def is_active() -> bool:
@@ -54,48 +63,35 @@ def is_active() -> bool:
 
 def is_running() -> bool:
     """Return whether operators get tangents now."""
-    return is_active() and not state.paused
+    return bool(visible())
 
 
 def enable(mode: bool) -> None:
-    """Set whether tangents are recorded in this thread.
-
-    Raises:
-        NotImplementedError: what runs would ignore it.
-    """
-    if not mode and state.on_graph:
-        raise unsupported(
-            "torch.autograd.forward_ad._set_fwd_grad_enabled",
-            "jacfwd, and a jvp inside of another transform, are computed with the graph, which has no tangents; disabling "
-            "tangents there is not supported",
-        )
+    """Set whether tangents are recorded in this thread."""
     state.enabled = bool(mode)
 
 
-@contextlib.contextmanager
-def on_graph():
-    """A block in which derivatives, which PyTorch computes with tangents, are computed with the graph of the reverse mode."""
-    state.on_graph += 1
-    try:
-        yield
-    finally:
-        state.on_graph -= 1
-
-
 def with_tangent_of(tensor, made):
-    """Return ``made``, which has the values of ``tensor``, with the tangent of ``tensor`` if this has one."""
-    if is_running() and (tangent := levels[-1].get(tensor)) is not None:
-        levels[-1].put(made, tangent)
+    """Return ``made``, which has the values of ``tensor``, with the tangents of ``tensor``."""
+    for level in visible():
+        if (tangent := level.get(tensor)) is not None:
+            level.put(made, tangent)
     return made
 
 
 class Tangents:
-    """Tangents by tensor. They live as long as their tensors."""
+    """The tangents of one level, by tensor. They live as long as their tensors.
 
-    def __init__(self):
+    Attributes:
+        of_transform: whether a derivative of torch.func began the level, and not ``dual_level``.
+    """
+
+    def __init__(self, of_transform: bool = False):
+        self.of_transform = of_transform
         self._rows: dict = {}
         # (tensor, tangent) pairs from which the graph of the program leads to its results, so that gradients get tangents too
         self.sources: list = []
+        self.kept: list = []  # leaves to which the graph may lead after the program has dropped their Python objects
         self._hidden: dict = {}
         self._written: list = []  # bases that got their tangent by a write; a view alone does not keep their Python objects
 
@@ -114,7 +110,8 @@ class Tangents:
         key = id(tensor)
         row = self._hidden.get(key)
         if row is None or row[0]() is not tensor or row[1] != tensor._version:
-            leaf = as_leaf(tensor.detach())
+            with paused(self):  # `sources` has the tangent of this level
+                leaf = stand_in(tensor)
             row = weakref.ref(tensor, lambda _: self._hidden.pop(key, None)), tensor._version, leaf
             self._hidden[key] = row
             self.sources.append((leaf, self.get(tensor).clone()))
@@ -142,6 +139,21 @@ class Tangents:
         made = same_view(tensor, base, row[1])
         self.put(tensor, made)
         return made
+
+
+def stand_in(tensor):
+    """Return a leaf with the tensor's values and tangents, for a graph of this package. A program has no such leaf."""
+    leaf = with_tangent_of(tensor, as_leaf(tensor.detach()))
+    _C.grad_accumulator(leaf).metadata[_STANDS_IN] = True
+    for level in visible():
+        if level.get(leaf) is not None:
+            level.kept.append(leaf)
+    return leaf
+
+
+def is_leaf_of_program(node) -> bool:
+    """Return whether a node of the graph belongs to a leaf of the program, and not to one of ``stand_in``."""
+    return node.name() == "torch::autograd::AccumulateGrad" and _STANDS_IN not in node.metadata
 
 
 def differentiable(x) -> bool:
@@ -188,6 +200,11 @@ def same_view(tensor, base, tangent):
         else:
             tangent, from_base, shift = ops.view_as_real(whole).view(-1), from_base * 2, shift * 2
     return tangent.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset() - from_base + shift)
+
+
+def overlaps(tensor) -> bool:
+    """Return whether elements share memory because the tensor is expanded."""
+    return any(n > 1 and s == 0 for n, s in zip(tensor.shape, tensor.stride(), strict=True))
 
 
 def _have_same_strides(a, b) -> bool:

@@ -6,6 +6,7 @@ tangents of its results are computed (``_forward_operators.py``).
 
 from __future__ import annotations
 
+import contextlib
 from typing import NamedTuple
 
 from .. import ops
@@ -24,6 +25,8 @@ from ._tangents import (
     levels,
     paused,
     state,
+    visible,
+    with_tangent_of,
 )
 
 _C = load()
@@ -35,6 +38,9 @@ __all__ = [
     "make_dual",
     "unpack_dual",
 ]
+
+
+_NESTED = "Nested forward mode AD is not supported at the moment"
 
 
 def __getattr__(name: str) -> int:
@@ -72,9 +78,8 @@ class UnpackedDualTensor(NamedTuple):
 def enter_dual_level() -> int:
     """Begin a level and return its number."""
     if levels:
-        raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    levels.append(Tangents())
-    _C.add_torch_function_modes(1)  # operators ask forward_mode now
+        raise RuntimeError(_NESTED)
+    _begin(Tangents())
     return 0
 
 
@@ -82,12 +87,11 @@ def exit_dual_level(*, level=None) -> None:
     """End the level and discard its tangents."""
     if not levels and level is None:
         raise RuntimeError("Dual level must be a positive number")
-    if not levels or level not in (None, 0):
+    if not levels or level not in (None, len(levels) - 1):
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
-    levels.pop()
-    _C.add_torch_function_modes(-1)
+    _end()
 
 
 class dual_level:
@@ -98,6 +102,28 @@ class dual_level:
 
     def __exit__(self, *exc) -> None:
         exit_dual_level()
+
+
+def _begin(level: Tangents) -> None:
+    levels.append(level)
+    _C.add_torch_function_modes(1)  # operators ask forward_mode now
+
+
+def _end() -> None:
+    levels.pop()
+    _C.add_torch_function_modes(-1)
+
+
+@contextlib.contextmanager
+def _level():
+    """A block with a level for a derivative of torch.func, which may be inside of others, but not inside of ``dual_level``."""
+    if levels and not levels[-1].of_transform:
+        raise RuntimeError(_NESTED)
+    _begin(Tangents(of_transform=True))
+    try:
+        yield
+    finally:
+        _end()
 
 
 def _alias(tensor):
@@ -130,7 +156,7 @@ def make_dual(tensor, tangent, *, level=None):
         raise RuntimeError(
             "Setting a forward grad that itself has a forward gradient at the same level0 is not supported."
         )
-    with paused():
+    with paused(levels[-1]):
         made = laid_out(tangent, tensor)
         dual = _alias(tensor)
         if dual.requires_grad:
@@ -145,27 +171,26 @@ def unpack_dual(tensor, *, level=None) -> UnpackedDualTensor:
     tangent = levels[-1].get(tensor) if is_active() else None
     if tangent is None:
         return UnpackedDualTensor(tensor, None)
-    with paused():
+    with paused(levels[-1]):
         primal = tensor.view_as(tensor)
     levels[-1].put(primal, None)
     return UnpackedDualTensor(primal, tangent)
 
 
 def drop_tangent(tensor) -> None:
-    """Take the tangent from a tensor that is detached in place."""
-    if levels:
-        levels[-1].put(tensor, None)
+    """Take the tangents from a tensor that is detached in place."""
+    for level in levels:
+        level.put(tensor, None)
 
 
 def take_tangent(tensor, view) -> None:
-    """Give a tensor that gets the geometry of its view in place the tangent of this view."""
-    if is_active() and not state.paused and (tangent := levels[-1].get(view)) is not None:
-        levels[-1].put(tensor, tangent)
+    """Give a tensor that gets the geometry of its view in place the tangents of this view."""
+    with_tangent_of(view, tensor)
 
 
 def shown_tangent(tensor):
     """Return the tangent that the text of a tensor contains, or None."""
-    return levels[-1].get(tensor) if is_active() and not state.paused else None
+    return next((level.get(tensor) for level in visible()), None)
 
 
 extensions.forward_mode.provide(_forward_operators.run)

@@ -17,7 +17,7 @@ from .._values.base import as_leaf as _as_leaf
 from .._values.layout import LAYOUTS
 from ..tensor import Tensor
 from ._jvp import apply_jvp, tangents_of
-from ._tangents import paused
+from ._tangents import paused, visible
 
 _C = load()
 
@@ -208,7 +208,7 @@ class Function(FunctionCtx):
         mode = _C.is_grad_enabled()
         _C.set_grad_enabled(False)
         try:
-            with paused():
+            with paused(*visible()):
                 if separate:
                     output = cls.forward(*args, **kwargs)
                     cls.setup_context(ctx, args, output)
@@ -220,9 +220,9 @@ class Function(FunctionCtx):
         applied = extensions.applied_function.value
         if applied is not None:
             applied(results)
-        if tangents is not None:
-            listed = results if isinstance(results, tuple) else (results,)
-            apply_jvp(cls, ctx, args, tangents, listed)
+        listed = results if isinstance(results, tuple) else (results,)
+        for level, given in tangents:
+            apply_jvp(cls, ctx, level, args, given, listed)
         return results
 
 

@@ -14,13 +14,13 @@ from .. import autograd, ops
 from .._host import extensions
 from .._host.native import load
 from .._values.base import as_leaf
-from ..autograd._tangents import levels as dual_levels
-from ..autograd._tangents import on_graph, resumed, with_tangent_of
+from ..autograd._tangents import is_leaf_of_program, overlaps, with_tangent_of
 from ..autograd.grad_mode import enable_grad
 from ..tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 from ._batched import fully_batched, innermost, is_batched, levels, rewrapped
 from ._looped import looped
+from ._vmap import vmap
 
 _C = load()
 
@@ -90,7 +90,7 @@ class _Start:
             yield
 
     def leads_outside(self, outputs) -> bool:
-        """Return whether the graph of outputs reaches leaves other than this transform's inputs."""
+        """Return whether the graph of outputs reaches leaves of the program other than this transform's inputs."""
         todo = [x.grad_fn for x in outputs if x.grad_fn is not None]
         todo += [_C.gradient_edge(x)[0] for x in outputs if x.grad_fn is None and x.requires_grad]
         seen = set()
@@ -100,7 +100,7 @@ class _Start:
                 continue
             seen.add(node)
             following = [n for n, _ in node.next_functions if n is not None]
-            if not following and node not in self._own and node.name() == "torch::autograd::AccumulateGrad":
+            if not following and node not in self._own and is_leaf_of_program(node):
                 return True
             todo.extend(following)
         return False
@@ -324,17 +324,8 @@ def vjp(func, *primals, has_aux=False):
     return (output, vjp_fn, start.left(aux)) if has_aux else (output, vjp_fn)
 
 
-_INDEPENDENT = (
-    "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. "
-    "This is not allowed with strict=True."
-)
-
-
-def jvp(func, primals, tangents, *, strict=False, has_aux=False):
-    """Return (func(*primals), J v) for the Jacobian J and the ``tangents`` v.
-
-    Inside of another transform or of forward mode, it differentiates a ``vjp``. Elsewhere it computes with dual tensors.
-    """
+def _primals_and_tangents(primals, tangents):
+    """Return the tensors in the primals and in the tangents of a jvp, and the structure that they have in common."""
     if not isinstance(primals, tuple):
         raise RuntimeError(
             "jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
@@ -350,63 +341,61 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         )
     _check_tensors(leaves, "primals")
     _check_tensors(directions, "tangents")
-    _differentiable(primals, "jvp")
-    if not active() and not dual_levels:
-        return _dual_jvp(func, leaves, spec, directions, strict, has_aux)
-    start = _Start(leaves)
-    with start.function_runs(), on_graph():
-        output, aux = _split_aux(
-            func(*tree_unflatten(start.inputs, spec)), has_aux, "jvp(f, primals, tangents)"
-        )
-        flat, out_spec = _outputs(output, "jvp(f, primals, tangents)")
-        if strict and not all(x.requires_grad for x in flat):
-            raise RuntimeError(_INDEPENDENT)
-        pushed = [_push(start, x, directions) for x in flat]
-    made = tree_unflatten(start.left(pushed), out_spec)
-    output = start.left(output)
-    return (output, made, start.left(aux)) if has_aux else (output, made)
+    return leaves, directions, spec
 
 
-def _dual_jvp(func, leaves, spec, directions, strict: bool, has_aux: bool):
-    """Return what ``jvp`` does, computed with dual tensors: no_grad does not stop a tangent, as in PyTorch.
+_INDEPENDENT = (
+    "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. "
+    "This is not allowed with strict=True."
+)
 
-    There is one level of dual tensors, so a jvp inside of another transform is computed with the graph instead.
+
+def jvp(func, primals, tangents, *, strict=False, has_aux=False):
+    """Return (func(*primals), J v) for the Jacobian J and the ``tangents`` v.
+
+    It computes with dual tensors at a level of their own, so that ``no_grad`` does not stop a tangent, as in PyTorch.
     """
+    leaves, directions, spec = _primals_and_tangents(primals, tangents)
     from ..autograd import forward_ad  # here: most programs have no dual tensors
 
-    with forward_ad.dual_level(), forward_ad._set_fwd_grad_enabled(True), resumed(), _counted():
-        inputs = [forward_ad.make_dual(x, v) for x, v in zip(leaves, directions, strict=True)]
+    with forward_ad._level(), forward_ad._set_fwd_grad_enabled(True), _counted():
+        inputs = [_dual(forward_ad.make_dual, x, v) for x, v in zip(leaves, directions, strict=True)]
         output, aux = _split_aux(func(*tree_unflatten(inputs, spec)), has_aux, "jvp(f, primals, tangents)")
         flat, out_spec = _outputs(output, "jvp(f, primals, tangents)")
-        pairs = [forward_ad.unpack_dual(x) for x in flat]
-        if strict and any(p.tangent is None for p in pairs):
+        pairs = [_primal_and_tangent(forward_ad.unpack_dual, x) for x in flat]
+        if strict and any(tangent is None for _, tangent in pairs):
             raise RuntimeError(_INDEPENDENT)
-        made = [ops.zeros_like(p.primal) if p.tangent is None else p.tangent for p in pairs]
-        aux = tree_map(lambda x: forward_ad.unpack_dual(x).primal if isinstance(x, Tensor) else x, aux)
-    output = tree_unflatten([p.primal for p in pairs], out_spec)
+        made = [ops.zeros_like(primal) if tangent is None else tangent for primal, tangent in pairs]
+        aux = tree_map(
+            lambda x: _primal_and_tangent(forward_ad.unpack_dual, x)[0] if isinstance(x, Tensor) else x, aux
+        )
+    output = tree_unflatten([primal for primal, _ in pairs], out_spec)
     made = tree_unflatten(made, out_spec)
     return (output, made, aux) if has_aux else (output, made)
 
 
-def _push(start, output, directions):
-    """Return J v for one output: the derivative of u -> (J^T u) . v, which is linear in u."""
-    value = fully_batched(output)
-    plain = innermost(value)
-    if not plain.requires_grad:
-        return ops.zeros_like(output)
-    u = as_leaf(ops.zeros_like(plain).detach())
-    back = autograd.grad(plain, start.plain, u, retain_graph=True, create_graph=True, allow_unused=True)
-    pairs = [
-        (g, innermost(fully_batched(d)))
-        for g, d in zip(back, directions, strict=True)
-        if g is not None and g.requires_grad
-    ]
-    if not pairs:
-        return ops.zeros_like(output)
-    outs, vecs = zip(*pairs, strict=True)
-    linked = start.outer and (start.leads_outside([plain]) or any(v.requires_grad for v in vecs))
-    found = autograd.grad(outs, u, vecs, retain_graph=True, create_graph=linked, allow_unused=True)[0]
-    return rewrapped(ops.zeros_like(plain) if found is None else found, value)
+def _dual(make_dual, primal, tangent):
+    """Return ``primal`` with a tangent. Inside of vmap the tensor of the whole batch gets that of the whole batch."""
+    batched = fully_batched(primal)
+    whole = innermost(batched)
+    if levels and overlaps(whole):  # elements of one place have tangents of their own
+        whole = whole.clone()
+    return rewrapped(make_dual(whole, innermost(fully_batched(tangent))), batched)
+
+
+def _primal_and_tangent(unpack_dual, output) -> tuple:
+    """Return what ``_dual`` was given, for a result. The tangent is None if the result does not depend on the inputs."""
+    primal, tangent = unpack_dual(innermost(output))
+    return rewrapped(primal, output), None if tangent is None else rewrapped(tangent, output)
+
+
+def _refuse_complex(name: str, tree, what: str) -> None:
+    """Raise RuntimeError if the inputs or outputs of a function contain a complex tensor, because a Jacobian is of real numbers."""
+    for i, x in enumerate(tree_flatten(tree)[0]):
+        if isinstance(x, Tensor) and x.is_complex():
+            raise RuntimeError(
+                f"{name}: Expected all {what} to be real but received complex tensor at flattened input idx: {i}"
+            )
 
 
 def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
@@ -424,8 +413,10 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
         def of_chosen(*values):
             return func(*_put(args, numbers, values), **kwargs)
 
+        _refuse_complex("jacrev", args, "inputs")
         result = vjp(of_chosen, *(args[n] for n in numbers), has_aux=has_aux)
         output, pull = result[:2]
+        _refuse_complex("jacrev", output, "outputs")
         flat, out_spec = tree_flatten(output)
         jacobians = [_rows(pull, flat, i, out_spec) for i in range(len(flat))]
         jacobians = [j[0] if isinstance(argnums, int) else j for j in jacobians]
@@ -455,15 +446,53 @@ def _rows(pull, flat, i, out_spec):
 
 
 def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
-    """Same as ``jacrev``. In PyTorch this function uses the forward mode."""
-    computed = jacrev(func, argnums, has_aux=has_aux)
+    """Return a function that computes what that of ``jacrev`` does, with the forward mode: a jvp in each direction, in one vmap.
+
+    Args:
+        randomness: as in ``vmap``, for functions that draw random numbers.
+    """
 
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
-        with on_graph():
-            return computed(*args, **kwargs)
+        numbers = _chosen(args, argnums)
+
+        def of_chosen(*values):
+            return func(*_put(args, numbers, values), **kwargs)
+
+        _refuse_complex("jacfwd", args, "inputs")
+        primals = tuple(args[n] for n in numbers)
+        leaves, spec = tree_flatten(primals)
+
+        def push(basis):
+            output, *rest = jvp(of_chosen, primals, tree_unflatten(basis, spec), has_aux=has_aux)
+            _refuse_complex("jacfwd", output, "outputs")
+            return rest
+
+        pushed, *aux = vmap(push, randomness=randomness)(_standard_basis(leaves))
+        flat, out_spec = tree_flatten(pushed)
+        jacobians = [tree_unflatten(_by_input(columns, leaves), spec) for columns in flat]
+        made = tree_unflatten([j[0] if isinstance(argnums, int) else j for j in jacobians], out_spec)
+        return (made, tree_map(lambda x: x[0], aux[0])) if has_aux else made
 
     return wrapper
+
+
+def _standard_basis(leaves) -> list:
+    """Return, for each tensor, its part of all unit vectors of the tensors together: n x its shape, for n numbers in all."""
+    sizes = [x.numel() for x in leaves]
+    made, start = [], 0
+    for x, size in zip(leaves, sizes, strict=True):
+        rows = ops.zeros(sum(sizes), size, dtype=x.dtype, device=x.device)
+        rows[start : start + size].fill_diagonal_(1)
+        made.append(rows.view(sum(sizes), *x.shape))
+        start += size
+    return made
+
+
+def _by_input(columns, leaves) -> list:
+    """Return the derivatives of one output by each input: output.shape + input.shape, from n x output.shape for all of them."""
+    parts = ops.split(ops.movedim(columns, 0, -1), [x.numel() for x in leaves], -1)
+    return [part.reshape([*part.shape[:-1], *x.shape]) for part, x in zip(parts, leaves, strict=True)]
 
 
 def hessian(func, argnums=0):

@@ -90,28 +90,44 @@ def test_levels_and_switches_are_restored():
             assert f._is_fwd_grad_enabled()
         assert not f._is_fwd_grad_enabled()
     assert f._is_fwd_grad_enabled()
-    with _tangents.paused():
+    with f.dual_level():
+        level = _tangents.levels[-1]
         with _tangents.paused():
-            pass
-        assert _tangents.state.paused
-    assert not _tangents.state.paused
+            with _tangents.paused():
+                pass
+            assert not _tangents.visible()
+        assert _tangents.visible() == [level]
+    with f._level(), f._level():  # those of derivatives, one inside of the other
+        outer, inner = _tangents.levels
+        assert _tangents.visible() == [inner, outer]
+        with _tangents.paused():
+            assert _tangents.visible() == [outer]
+            with f._level():
+                assert _tangents.visible() == [_tangents.levels[-1], outer]
+    assert not _tangents.levels and not _tangents.state.hidden
 
 
-@pytest.mark.parametrize("disable", [f._set_fwd_grad_enabled, torch._C._set_fwd_grad_enabled])
-def test_what_is_computed_with_the_graph_refuses_to_disable_tangents(disable):
-    def function(x):
-        disable(False)
-        return x * 2
+def test_the_jvp_of_a_function_gets_tangents_of_the_derivative_around_it():
+    """PyTorch 2.13 gives zeros here."""
 
-    x = torch.ones(2)
-    for transform in (
-        torch.func.jacfwd(function),
-        torch.vmap(lambda a: torch.func.jvp(function, (a,), (a,))),
-    ):
-        with pytest.raises(NotImplementedError, match="disabling tangents"):
-            transform(x)
-    assert f._is_fwd_grad_enabled()
-    torch.func.jvp(torch.sin, (x,), (x,))
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(a):
+            return a**3
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t * 3 * ctx.saved_tensors[0] ** 2
+
+    def slope(a):
+        return torch.func.jvp(Cube.apply, (a,), (torch.ones_like(a),))[1]
+
+    x = torch.tensor([0.5, -2.0])
+    assert torch.func.jvp(slope, (x,), (torch.ones(2),))[1].tolist() == (6 * x).tolist()
 
 
 def test_a_jvp_must_return_a_tangent_for_a_view():

@@ -50,6 +50,11 @@ fw = torch.autograd.forward_ad
 def fwd_off(f):
     with fw._set_fwd_grad_enabled(False):
         return f()
+def outcome_of(f):
+    try:
+        return f()
+    except Exception as error:
+        return type(error).__name__
 def one_dual(a):
     with fw.dual_level():
         return fw.unpack_dual(fw.make_dual(a, a)).tangent
@@ -77,6 +82,29 @@ def gradient_with_tangent(**options):
         (g,) = torch.autograd.grad((a.sin() * a).sum(), a, **options)
         made = torch.autograd.forward_ad.unpack_dual(g)
         return made.primal.detach(), made.tangent.detach(), g.requires_grad
+def push(f):
+    return lambda a: jvp(f, (a,), (a.cos(),))[1]
+def total(f):
+    return lambda a: f(a).sum()
+def still(a):  # in no_grad a tangent goes on, and a gradient does not
+    return torch.no_grad()(torch.sin)(a) * a
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(a):
+        return a**3
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+    @staticmethod
+    def backward(ctx, g):
+        return g * 3 * ctx.saved_tensors[0] ** 2
+    @staticmethod
+    def jvp(ctx, t):
+        return t * 3 * ctx.saved_tensors[0] ** 2
+    @staticmethod
+    def vmap(info, in_dims, a):
+        return Cube.apply(a), in_dims[0]
 twins = [torch.nn.Linear(3, 2) for _ in range(3)]
 for k, m in enumerate(twins):
     with torch.no_grad():
@@ -229,6 +257,50 @@ EXPRESSIONS += [
     "fwd_off(lambda: jvp(torch.sin, (x,), (y,)))",
     "jvp(lambda a: a**2 * torch.no_grad()(torch.sin)(a), (x,), (y,))",
     "torch.no_grad()(jvp)(lambda a: a**2 * torch.no_grad()(torch.sin)(a), (x,), (y,))",
+    "push(still)(x), push(push(still))(x), push(push(push(still)))(x)",
+    "jacfwd(still)(x), jacfwd(jacfwd(still))(x), push(jacfwd(still))(x), jacfwd(push(still))(x)",
+    "hessian(total(still))(x), hessian(total(push(still)))(x), push(hessian(total(still)))(x)",
+    "grad(total(push(still)))(x), push(grad(total(push(still))))(x), grad(total(push(push(still))))(x)",
+    "jacfwd(grad(total(push(still))))(x), jacrev(jacfwd(still))(x), vjp(push(still), x)[1](y)",
+    "vmap(jacfwd(still))(W), vmap(hessian(total(still)))(W), push(vmap(push(still)))(W)",
+    "jacfwd(vmap(still))(W), hessian(total(vmap(jacfwd(still))))(W[:2]), vmap(push(vmap(push(still))))(W)",
+    "push(push(push(lambda a: a.exp() * a)))(x), jacfwd(jacfwd(jacfwd(lambda a: (a * a).prod())))(x)",
+    "grad(total(jacfwd(lambda a: a.clone().mul_(a).add_(a.cos()))))(x)",
+    "push(push(lambda a: a.clone().mul_(a).sub_(a.exp())))(x), push(push(lambda a: a[None].expand(2, 3).square()))(x)",
+    "[hessian(total(still))(x).requires_grad, push(grad(total(still)))(x).requires_grad, jacrev(push(still))(x).requires_grad]",
+    "jacfwd(lambda a: a * fwd_off(lambda: a * 3))(x), push(push(lambda a: a * fwd_off(lambda: a.sin())))(x)",
+    "grad(total(push(lambda a: a * fwd_off(lambda: a.sin()))))(x), vmap(push(lambda a: a * fwd_off(lambda: a.sin())))(W)",
+    "push(Cube.apply)(x), grad(total(push(Cube.apply)))(x), push(grad(total(Cube.apply)))(x)",
+    "vmap(push(Cube.apply))(W), jacfwd(Cube.apply)(x), hessian(total(Cube.apply))(x)",
+    "w = x.clone().requires_grad_(); h = jacfwd(lambda a: (a * w).sin())(x); torch.autograd.grad((h * h).sum(), w)",
+    "w = x.clone().requires_grad_(); h = hessian(lambda a: (a * w).sin().sum())(x); torch.autograd.grad((h * h).sum(), w)",
+    "w = x.clone().requires_grad_(); h = jacfwd(torch.sin)(w); h.requires_grad, torch.autograd.grad((h * h).sum(), w)",
+    "jacfwd(lambda a: a * torch.rand(3))(x)",
+    "jacfwd(lambda a: a * torch.rand(3), randomness='same')(x).diagonal().gt(0)",
+    "jacfwd(lambda a: a.sum() * torch.rand(()), randomness='different')(x).unique().numel()",
+    "jacfwd(lambda d: {'s': d['a'] * d['b'], 't': d['b'].sum()})({'a': x, 'b': y})",
+    "jacfwd(lambda a, b: (a * b, (a.sum(), b)), argnums=(1, 0), has_aux=True)(x, y)",
+    "jacfwd(lambda a, b: a.sum() * b.double().sin(), argnums=(0, 1))(x, y.double())",
+    "jacfwd(lambda a: 3)(x)",
+    "jacfwd(lambda a: a.argmax())(x)",
+    "jacfwd(lambda a: torch.ones(2))(x)",
+    "jacfwd(torch.sin)(torch.arange(3))",
+    "jacfwd(torch.sin)(3.0)",
+    "jacfwd(torch.sin)(torch.ones(0))",
+    "jacfwd(lambda a: a[:0])(x)",
+    "jacfwd(lambda a: a.clone().requires_grad_())(x)",
+    "with_level = fw.dual_level(); with_level.__enter__(); r = outcome_of(lambda: jvp(torch.sin, (x,), (y,))); "
+    "with_level.__exit__(None, None, None); r",
+    "push(lambda a: one_dual(a))(x)",
+    "jvp(torch.sin, (x.to(torch.complex64),), (y.to(torch.complex64) * 1j,))",
+    "jacfwd(torch.square)(torch.complex(x, y))",
+    "jacrev(torch.square, argnums=1)(x, (x, torch.complex(x, y)))",
+    "jacfwd(lambda a: (a, torch.complex(a, a)))(x)",
+    "jacrev(lambda a: torch.complex(a, a))(x)",
+    "jvp(torch.sin, (torch.arange(3),), (torch.arange(3),))",
+    "jvp(torch.sin, (x,), (torch.arange(3),))",
+    "jvp(torch.sin, (x,), (x[:1],))",
+    "push(push(lambda a: torch.view_as_real(torch.complex(a, a * a)).sum(-1)))(x)",
     "jvp(lambda a: (a.argmax(), a.max()), (x,), (y,))",
     "jvp(lambda a: a, (x,), (y,)), jvp(lambda a: torch.ones(2), (x,), (y,))",
     "w = x.clone().requires_grad_(); o, t = jvp(lambda a: a * w.exp(), (x,), (y,)); torch.autograd.grad((o * t).sum(), w)",
