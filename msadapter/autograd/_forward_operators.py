@@ -6,6 +6,8 @@ u -> J^T u is recorded and differentiated with respect to u, which gives J v, be
 
 from __future__ import annotations
 
+from functools import partial
+
 from .. import ops
 from .._host import extensions
 from .._host.native import load
@@ -67,11 +69,16 @@ def _replaced(value, by: dict):
 
 
 def run(function, args, kwargs):
-    """Run an operator with dual arguments. NotImplemented if it has none, so that it is run as always."""
+    """Run an operator with dual arguments. NotImplemented if it has none, so that it is run as always.
+
+    Inside of vmap only the plain tensors have tangents: with batched arguments vmap's rule calls the operators on these.
+    """
     if function.__name__ in _WITHOUT:
         return NotImplemented
+    given = _tensors([args, kwargs], [])
+    if any(map(is_batched, given)):
+        return NotImplemented
     for level in visible():
-        given = _tensors([args, kwargs], [])
         duals = {id(x): (x, v) for x in given if (v := level.get(x)) is not None}
         if duals:
             return _run_at(level, function, args, kwargs, duals)
@@ -167,8 +174,9 @@ def _run_in_place(level, function, args, kwargs, duals):
     target = args[0]
 
     def apart(a, k):
-        batched = any(map(is_batched, _tensors([a, k], [])))
-        written = (extensions.batches.value.whole(a[0]) if batched else a[0]).clone()
+        others = _tensors([a, k], [])
+        batched = any(map(is_batched, others))
+        written = (extensions.batches.value.whole(a[0], others) if batched else a[0]).clone()
         function(written, *a[1:], **k)
         return [written]
 
@@ -206,9 +214,7 @@ def _run_in_place(level, function, args, kwargs, duals):
             dtype = found.dtype.to_complex() if base.dtype.is_complex else found.dtype.to_real()
             zeros = ops.zeros_like(base.detach(), dtype=dtype)
             if is_batched(found) and not is_batched(base):
-                zeros = extensions.batches.value.wrapped(
-                    extensions.batches.value.plain(extensions.batches.value.whole(zeros)).clone(), found
-                )
+                zeros = extensions.batches.value.whole(zeros, [found]).clone()
             level.put_written(base, laid_out(zeros, base))
             level.get(target).copy_(found)
     return target
@@ -231,17 +237,15 @@ def _tangents_of(name, function, args, kwargs, duals) -> list:
         }
         vectors = [v for _, v in duals.values()]
         batches = extensions.batches.value
-        inside = batches is not None and any(
-            isinstance(x, batches.kind) for x in (*vectors, *_tensors([args, kwargs], []))
-        )
-        if inside:  # every tensor gets all batch dims, so that the elements of the batches do not depend on each other
-            leaves = {key: batches.whole(x) for key, x in leaves.items()}
+        inside = any(map(is_batched, vectors))
+        if inside:  # every tensor gets the same batch dims, so that the elements of the batches do not depend on each other
+            leaves = {key: batches.whole(x, vectors) for key, x in leaves.items()}
         outputs = function(_replaced(args, leaves), _replaced(kwargs, leaves))
         try:
             if inside:
                 plain = [batches.plain(x) for x in leaves.values()]
-                directions = [batches.plain(batches.whole(v)) for v in vectors]
-                whole = [batches.whole(o) for o in outputs]
+                directions = [batches.plain(batches.whole(v, vectors)) for v in vectors]
+                whole = [batches.whole(o, vectors) for o in outputs]
                 found = [_pushed(batches.plain(o), plain, directions, linked) for o in whole]
                 return [
                     None if v is None else batches.wrapped(v, o) for v, o in zip(found, whole, strict=True)
@@ -268,16 +272,19 @@ def _pushed(output, leaves, vectors, linked: bool):
     outs, vecs = zip(*pairs, strict=True)
     (found,) = grad(outs, u, vecs, create_graph=linked)
     # The derivative of a copy is the tangent itself, which a write to the copy must not change.
-    shared = any(found.data_ptr() == v.data_ptr() for v in vectors)
+    shared = any(_address(found) == _address(v) for v in vectors)
     return found.clone() if shared else found
+
+
+def _address(tensor) -> int:
+    """Return the address of a tensor's memory: of that of the whole batch inside of vmap."""
+    return (extensions.batches.value.plain(tensor) if is_batched(tensor) else tensor).data_ptr()
 
 
 def gradients(run, outer, create_graph: bool, used_again=False):
     """Return the gradients that ``run(grad_outputs, create_graph, used_again)`` computes, and give them tangents."""
     for level in visible():
-        given = [
-            x if x is None or x.requires_grad or level.get(x) is None else level.hidden(x) for x in outer
-        ]
+        given = [None if x is None else _on_plain(partial(_hidden, level), x) for x in outer]
         if roots := level.roots():  # those of `given` are among them
             with paused(level):
                 return _gradients_at(level, run, given, roots, create_graph)
@@ -288,15 +295,28 @@ def _gradients_at(level, run, given, roots, create_graph: bool):
     """Return the gradients, with the tangents that they have at a level."""
     found = gradients(run, given, True, used_again=True)  # their derivatives go through the same graph
     leaves, vectors = map(list, zip(*roots, strict=True))
-    with enable_grad():
-        pushed = [None if g is None else _pushed(g, leaves, vectors, create_graph) for g in found]
-    if not create_graph:
-        found = tuple(None if g is None else with_tangent_of(g, g.detach()) for g in found)
-    # every element of a tangent has memory of its own, and so must those of the tensor
-    found = tuple(
-        g.clone() if v is not None and overlaps(g) else g for g, v in zip(found, pushed, strict=True)
-    )
-    for g, v in zip(found, pushed, strict=True):
-        if v is not None:
-            level.put(g, laid_out(v, g))
-    return found
+
+    def followed(g):
+        with enable_grad():
+            tangent = _pushed(g, leaves, vectors, create_graph)
+        made = g if create_graph else with_tangent_of(g, g.detach())
+        if tangent is not None:
+            # every element of a tangent has memory of its own, and so must those of the tensor
+            made = made.clone() if overlaps(made) else made
+            level.put(made, laid_out(tangent, made))
+        return made
+
+    return tuple(None if g is None else _on_plain(followed, g) for g in found)
+
+
+def _hidden(level, x):
+    """Return the leaf that stands for a dual tensor that requires no grad, or the tensor itself if it is none."""
+    return x if x.requires_grad or level.get(x) is None else level.hidden(x)
+
+
+def _on_plain(function, tensor):
+    """Apply a function to a tensor: inside of vmap to the plain tensor of the whole batch."""
+    if not is_batched(tensor):
+        return function(tensor)
+    batches = extensions.batches.value
+    return batches.wrapped(function(batches.plain(tensor)), tensor)

@@ -56,6 +56,21 @@ class paused:
         state.hidden = self.outer
 
 
+class disabled(paused):
+    """A ``with`` block in which no tangents are recorded, such as a Function's forward. Derivatives inside of it have their own."""
+
+    def __init__(self) -> None:
+        super().__init__(*visible())
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self.enabled, state.enabled = state.enabled, False
+
+    def __exit__(self, *exc) -> None:
+        super().__exit__()
+        state.enabled = self.enabled
+
+
 def is_active() -> bool:
     """Return whether tangents are recorded now: inside of a level."""
     return bool(levels) and state.enabled

@@ -168,6 +168,11 @@ def make_dual(tensor, tangent, *, level=None):
 
 def unpack_dual(tensor, *, level=None) -> UnpackedDualTensor:
     """Return the value and the tangent of a tensor that was computed from dual tensors."""
+    if is_batched(tensor):  # the plain tensor of the whole batch has the tangent
+        batches = extensions.batches.value
+        primal, tangent = unpack_dual(batches.plain(tensor))
+        each = None if tangent is None else batches.tangent_of_each(tangent, tensor)
+        return UnpackedDualTensor(batches.wrapped(primal, tensor), each)
     tangent = levels[-1].get(tensor) if is_active() else None
     if tangent is None:
         return UnpackedDualTensor(tensor, None)

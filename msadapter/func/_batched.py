@@ -20,12 +20,14 @@ class Level:
     """A running vmap.
 
     Attributes: is_transform: False for the older vmap of torch._vmap_internals, in which PyTorch allows what it refuses in the
-    transforms of torch.func, such as an autograd.Function without setup_context.
+    transforms of torch.func, such as an autograd.Function without setup_context. of_tangents: whether only tangents are batched,
+    as in jacfwd, so that a function can write to tensors that it has made.
     """
 
     size: int
     randomness: str
     is_transform: bool = True
+    of_tangents: bool = False
 
 
 levels: list[Level] = []  # the running vmaps, the outermost first
@@ -163,19 +165,42 @@ def batch_of(x: Tensor, level: Level) -> Tensor:
     return ops.expand(ops.unsqueeze(x, 0), [level.size, *x.shape])
 
 
-def fully_batched(x: Tensor, depth: int | None = None) -> Tensor:
-    """Return ``x``, batched at every running level (or at the first ``depth`` levels), the innermost outside."""
-    return _batched_to(x, len(levels) if depth is None else depth)
+def fully_batched(x: Tensor, wanted: list[Level]) -> Tensor:
+    """Return ``x``, batched at its own levels and at those that are wanted, the innermost outside."""
+    return _batched_at(x, [level for level in levels if level in wanted or level in levels_of(x)])
 
 
-def _batched_to(x, depth: int):
-    if depth == 0:
+def batched_like(x: Tensor, others) -> Tensor:
+    """Return ``x``, batched at its own levels and those of other tensors, the innermost outside."""
+    return fully_batched(x, [level for one in others for level in levels_of(one)])
+
+
+def _batched_at(x, wanted: list[Level]):
+    if not wanted:
         return x
-    level = levels[depth - 1]
+    *outer, level = wanted
     if is_batched(x, level):
-        return wrap(_batched_to(x._value, depth - 1), level)
-    x = _batched_to(x, depth - 1)
+        return wrap(_batched_at(x._value, outer), level)
+    x = _batched_at(x, outer)
     return wrap(batch_of(x, level), level)
+
+
+def levels_of(x: Tensor) -> list[Level]:
+    """Return the levels at which a tensor is batched, in the order of the first dims of the plain tensor inside."""
+    found = []
+    while isinstance(x, BatchedTensor):
+        found.insert(0, x._level)
+        x = x._value
+    return found
+
+
+def closed(plain: Tensor, own: list[Level]) -> Tensor:
+    """Return the tensor that is batched at the levels ``own``, which are those of the first dims of ``plain``."""
+    order = sorted(range(len(own)), key=lambda i: levels.index(own[i]))
+    made = ops.permute(plain, [*order, *range(len(own), plain.ndim)]) if order else plain
+    for i in order:
+        made = wrap(made, own[i])
+    return made
 
 
 def innermost(x: Tensor) -> Tensor:
@@ -192,11 +217,39 @@ def rewrapped(plain: Tensor, like: Tensor) -> Tensor:
     return wrap(rewrapped(plain, like._value), like._level)
 
 
+def tangent_of_each(tangent: Tensor, like: Tensor) -> Tensor:
+    """Return the tangent of a tensor, given that of the plain tensor inside of it.
+
+    Where both are batched at a level, the latter has the tangents of all elements for each element of the batch. An element has
+    only its own.
+    """
+    own, given, plain = levels_of(like), levels_of(tangent), innermost(tangent)
+    for level in [level for level in given if level in own]:
+        i = given.index(level)
+        place = len(given) + own.index(level)
+        plain = ops.movedim(ops.diagonal(plain, 0, i, place), -1, place - 1)
+        given.remove(level)
+    return closed(plain, [*given, *own])
+
+
+def tangent_inside(tangent: Tensor, like: Tensor) -> Tensor:
+    """Return the tangent of the plain tensor inside of ``like``, given that of ``like``: the reverse of ``tangent_of_each``."""
+    own = levels_of(like)
+    if not own:
+        return tangent
+    tangent = batched_like(tangent, [like])
+    given, plain = levels_of(tangent), innermost(tangent)
+    rest = [level for level in given if level not in own]
+    order = [given.index(level) for level in (*rest, *own)]
+    return closed(ops.permute(plain, [*order, *range(len(order), plain.ndim)]), rest)
+
+
 class _Batches(NamedTuple):
     """What automatic differentiation has to know about batched tensors (extensions.batches)."""
 
     kind: type[Tensor]
-    whole: Callable[[Tensor], Tensor]
+    whole: Callable[[Tensor, list], Tensor]
     plain: Callable[[Tensor], Tensor]
     wrapped: Callable[[Tensor, Tensor], Tensor]
+    tangent_of_each: Callable[[Tensor, Tensor], Tensor]
     gradients_of_each: Callable

@@ -14,13 +14,21 @@ from .. import autograd, ops
 from .._host import extensions
 from .._host.native import load
 from .._values.base import as_leaf
-from ..autograd._tangents import is_leaf_of_program, overlaps, with_tangent_of
+from ..autograd._tangents import is_leaf_of_program, laid_out, overlaps, paused, visible, with_tangent_of
 from ..autograd.grad_mode import enable_grad
 from ..tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
-from ._batched import fully_batched, innermost, is_batched, levels, rewrapped
+from ._batched import (
+    fully_batched,
+    innermost,
+    is_batched,
+    levels,
+    rewrapped,
+    tangent_inside,
+    tangent_of_each,
+)
 from ._looped import looped
-from ._vmap import vmap
+from ._vmap import over_tangents
 
 _C = load()
 
@@ -67,19 +75,33 @@ def _refuse(name: str) -> None:
 extensions.refuse_in_transform.provide(_refuse)
 
 
+def _own_leaf(x, wanted):
+    """Return a tensor that is batched at these levels, whose plain tensor is a leaf with the values and the tangents of x."""
+    with paused(*visible()):
+        batched = fully_batched(x.detach(), wanted)
+    leaf, inside = innermost(batched), innermost(x)
+    tangents = [(level, tangent) for level in visible() if (tangent := level.get(inside)) is not None]
+    leaf = as_leaf(leaf.clone() if tangents and overlaps(leaf) else leaf.detach())
+    for level, tangent in tangents:
+        with paused(level):
+            level.put(leaf, laid_out(tangent_inside(tangent_of_each(tangent, x), batched), leaf))
+            level.kept.append(leaf)
+    return rewrapped(leaf, batched)
+
+
 class _Start:
     """The inputs of one transform."""
 
     def __init__(self, tensors):
         self.outer = _C.is_grad_enabled()
-        self.depth = len(levels)
-        self.batched = [fully_batched(x) for x in tensors]
-        self.plain = []
-        for x in map(innermost, self.batched):
+        self.levels = [level for level in levels if not level.of_tangents]
+        self.batched, self.plain = [], []
+        for x in tensors:
             with enable_grad():
-                self.plain.append(
-                    x.view_as(x) if x.requires_grad else with_tangent_of(x, as_leaf(x.detach()))
-                )
+                batched = fully_batched(x, self.levels) if x.requires_grad else _own_leaf(x, self.levels)
+                plain = innermost(batched)
+                self.plain.append(plain.view_as(plain) if x.requires_grad else plain)
+            self.batched.append(batched)
         self.inputs = [rewrapped(p, b) for p, b in zip(self.plain, self.batched, strict=True)]
         self._own = {_C.gradient_edge(p)[0] for p in self.plain if p.is_leaf}
 
@@ -201,6 +223,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
                         "if has_aux is True"
                     )
                 output, aux = output
+                _check_aux(aux)
             if not isinstance(output, Tensor):
                 raise RuntimeError(
                     f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}"
@@ -210,7 +233,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
                     "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
                     f"{output.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
                 )
-            value = fully_batched(output)
+            value = fully_batched(output, start.levels)
             found = start.gradients([value], [ops.ones_like(innermost(value))], keep=has_aux)
         found = tree_unflatten(start.left(found), spec)
         found = found[0] if isinstance(argnums, int) else tuple(found)
@@ -241,7 +264,7 @@ def _outputs(output, where: str):
     for x in leaves:
         if not isinstance(x, Tensor):
             raise RuntimeError(
-                f"{where}: expected f(*args) to return only tensors, got unsupported type {type(x)}"
+                f"{where}: expected f(*primals) to return only tensors, got unsupported type {type(x)}"
             )
     return leaves, spec
 
@@ -277,7 +300,15 @@ def _split_aux(output, has_aux: bool, where: str):
         raise RuntimeError(
             f"{where}: output of function f should be a tuple: (output, aux) if has_aux is True"
         )
+    _check_aux(output[1])
     return output
+
+
+def _check_aux(aux) -> None:
+    """Raise RuntimeError if what a function returns beside its output contains something else than tensors."""
+    for x in tree_flatten(aux)[0]:
+        if not isinstance(x, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(x)}")
 
 
 def vjp(func, *primals, has_aux=False):
@@ -291,7 +322,7 @@ def vjp(func, *primals, has_aux=False):
     with start.function_runs():
         output, aux = _split_aux(func(*tree_unflatten(start.inputs, spec)), has_aux, "vjp(f, *primals)")
         flat, out_spec = _outputs(output, "vjp(f, *primals)")
-        values = [fully_batched(x) for x in flat]
+        values = [fully_batched(x, start.levels) for x in flat]
 
     def vjp_fn(*cotangents, retain_graph=True, create_graph=None):
         given = cotangents[0] if len(cotangents) == 1 else cotangents
@@ -308,14 +339,13 @@ def vjp(func, *primals, has_aux=False):
                     f"Mismatch in shape: grad_output[0] has a shape of {v.shape} and output[0] has a "
                     f"shape of {x.shape}."
                 )
-        for level in reversed(
-            levels[start.depth :]
-        ):  # this vmap runs over cotangents only, and the graph has no such batch
+        # A vmap that began later runs over cotangents only, and the graph has no such batch.
+        for level in [level for level in reversed(levels) if level not in start.levels]:
             if any(is_batched(v, level) for v in vectors):
                 return looped(vjp_fn, cotangents, {}, level, False)
         recorded = _C.is_grad_enabled()
         with enable_grad():
-            own = [fully_batched(v, start.depth) for v in vectors]
+            own = [fully_batched(v, start.levels) for v in vectors]
             found = start.gradients(values, own, keep=True, recorded=recorded)
         made = tree_unflatten(start.left(found, recorded), spec)
         return tuple(made)
@@ -362,31 +392,26 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         inputs = [_dual(forward_ad.make_dual, x, v) for x, v in zip(leaves, directions, strict=True)]
         output, aux = _split_aux(func(*tree_unflatten(inputs, spec)), has_aux, "jvp(f, primals, tangents)")
         flat, out_spec = _outputs(output, "jvp(f, primals, tangents)")
-        pairs = [_primal_and_tangent(forward_ad.unpack_dual, x) for x in flat]
+        pairs = [forward_ad.unpack_dual(x) for x in flat]
         if strict and any(tangent is None for _, tangent in pairs):
             raise RuntimeError(_INDEPENDENT)
         made = [ops.zeros_like(primal) if tangent is None else tangent for primal, tangent in pairs]
-        aux = tree_map(
-            lambda x: _primal_and_tangent(forward_ad.unpack_dual, x)[0] if isinstance(x, Tensor) else x, aux
-        )
+        aux = tree_map(lambda x: forward_ad.unpack_dual(x)[0] if isinstance(x, Tensor) else x, aux)
     output = tree_unflatten([primal for primal, _ in pairs], out_spec)
     made = tree_unflatten(made, out_spec)
     return (output, made, aux) if has_aux else (output, made)
 
 
 def _dual(make_dual, primal, tangent):
-    """Return ``primal`` with a tangent. Inside of vmap the tensor of the whole batch gets that of the whole batch."""
-    batched = fully_batched(primal)
-    whole = innermost(batched)
-    if levels and overlaps(whole):  # elements of one place have tangents of their own
+    """Return ``primal`` with a tangent.
+
+    Inside of vmap the tensor of the whole batch gets that of the whole batch. At levels at which only the tangent is batched, the
+    plain tensor inside has a batched tangent, so that a function can write to other tensors that are not batched.
+    """
+    whole = innermost(primal)
+    if overlaps(whole):  # elements of one place have tangents of their own
         whole = whole.clone()
-    return rewrapped(make_dual(whole, innermost(fully_batched(tangent))), batched)
-
-
-def _primal_and_tangent(unpack_dual, output) -> tuple:
-    """Return what ``_dual`` was given, for a result. The tangent is None if the result does not depend on the inputs."""
-    primal, tangent = unpack_dual(innermost(output))
-    return rewrapped(primal, output), None if tangent is None else rewrapped(tangent, output)
+    return rewrapped(make_dual(whole, tangent_inside(tangent, primal)), primal)
 
 
 def _refuse_complex(name: str, tree, what: str) -> None:
@@ -468,7 +493,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
             _refuse_complex("jacfwd", output, "outputs")
             return rest
 
-        pushed, *aux = vmap(push, randomness=randomness)(_standard_basis(leaves))
+        pushed, *aux = over_tangents(push, _standard_basis(leaves), randomness)
         flat, out_spec = tree_flatten(pushed)
         jacobians = [tree_unflatten(_by_input(columns, leaves), spec) for columns in flat]
         made = tree_unflatten([j[0] if isinstance(argnums, int) else j for j in jacobians], out_spec)

@@ -11,7 +11,17 @@ from .. import ops
 from .._host import extensions
 from ..tensor import Tensor
 from ..utils._pytree import instances_in, tree_flatten, tree_unflatten
-from ._batched import BatchedTensor, _Batches, fully_batched, innermost, is_batched, levels, rewrapped, wrap
+from ._batched import (
+    BatchedTensor,
+    _Batches,
+    batched_like,
+    innermost,
+    is_batched,
+    levels,
+    rewrapped,
+    tangent_of_each,
+    wrap,
+)
 
 IN_PLACE = (
     "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` "
@@ -93,4 +103,6 @@ def _gradients_of_each(run, vectors, keep):
     return stacked(rows, level)
 
 
-extensions.batches.provide(_Batches(BatchedTensor, fully_batched, innermost, rewrapped, _gradients_of_each))
+extensions.batches.provide(
+    _Batches(BatchedTensor, batched_like, innermost, rewrapped, tangent_of_each, _gradients_of_each)
+)

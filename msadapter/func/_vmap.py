@@ -205,8 +205,26 @@ def _moved(x, source: int, target: int):
     return x if source == target else ops.movedim(x, source, target)
 
 
+def _check_randomness(randomness: str) -> None:
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(
+            f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}"
+        )
+
+
+def over_tangents(func, basis: list, randomness: str):
+    """Return ``func(basis)`` of each row of these tensors, which ``func`` takes as tangents only (see ``Level.of_tangents``)."""
+    _check_randomness(randomness)
+    leaves, dims, spec, size = _checked_inputs(func, 0, (basis,))
+    level = Level(size, randomness, of_tangents=randomness != "different")
+    return _run_at(level, func, leaves, dims, spec, 0, {})
+
+
 def _run(func, leaves, dims, spec, size, out_dims, randomness, kwargs):
-    level = Level(size, randomness)
+    return _run_at(Level(size, randomness), func, leaves, dims, spec, out_dims, kwargs)
+
+
+def _run_at(level, func, leaves, dims, spec, out_dims, kwargs):
     levels.append(level)
     try:
         inside = [x if d is None else wrap(_moved(x, d, 0), level) for x, d in zip(leaves, dims, strict=True)]
@@ -227,10 +245,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         randomness: "error", "different" (every element draws its own numbers) or "same".
         chunk_size: the largest part of the batch that runs at once.
     """
-    if randomness not in ("error", "different", "same"):
-        raise RuntimeError(
-            f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}"
-        )
+    _check_randomness(randomness)
     if chunk_size is not None and not chunk_size > 0:
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 

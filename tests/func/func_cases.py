@@ -292,6 +292,17 @@ EXPRESSIONS += [
     "with_level = fw.dual_level(); with_level.__enter__(); r = outcome_of(lambda: jvp(torch.sin, (x,), (y,))); "
     "with_level.__exit__(None, None, None); r",
     "push(lambda a: one_dual(a))(x)",
+    "[outcome_of(lambda: t(lambda a: (a.sum(), [a, 1]), has_aux=True)(x)) for t in (grad, jacrev, jacfwd)]",
+    "outcome_of(lambda: vjp(lambda a: (a, 'text'), x, has_aux=True)), "
+    "outcome_of(lambda: jvp(lambda a: (a, None), (x,), (x,), has_aux=True))",
+    "vjp(lambda a: (a, 3), x)",
+    "jvp(lambda a: (a, 3), (x,), (x,))",
+    "jacfwd(lambda a: (lambda o: (o[:1].copy_(a[1:2] * a[:1]), o[1:].copy_(a[1:].sin()), o * a)[2])(torch.zeros(3)))(x)",
+    "hessian(lambda a: (lambda o: (o[:1].copy_(a[1:2] * a[:1]), o[1:].copy_(a[1:].sin()), (o * a).sum())[2])(torch.zeros(3)))(x)",
+    "push(push(push(lambda a: a * grad(lambda b: (b**3).sum())(a))))(x), jacfwd(push(lambda a: a * grad(total(torch.exp))(a)))(x)",
+    "jacfwd(jacfwd(push(lambda a: a * 1.0)))(x), jacfwd(jacfwd(push(lambda a: torch.cat([a, a * a]))))(x[:2])",
+    "jacfwd(lambda a: vmap(lambda i: i * a.sum())(a) * grad(lambda b: (b * a.exp()).prod())(a))(x)",
+    "hessian(lambda a: (a * jvp(torch.sin, (a,), (a * a,))[1]).sum())(x)",
     "jvp(torch.sin, (x.to(torch.complex64),), (y.to(torch.complex64) * 1j,))",
     "jacfwd(torch.square)(torch.complex(x, y))",
     "jacrev(torch.square, argnums=1)(x, (x, torch.complex(x, y)))",
