@@ -41,6 +41,35 @@ def _ranges(offs, total: int) -> list[tuple[int, int]]:
 
 
 @composite(
+    "_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor",
+    forms="f",
+)
+def _grouped_mm(self, mat2, offs, bias, out_dtype):
+    """Return the matrix product of each group, as `torch.nn.functional.grouped_mm` does.
+
+    transformers calls it by this private name, which PyTorch had before the public one.
+    """
+    flat_a, flat_b = self.ndim == 2, mat2.ndim == 2
+    if {self.ndim, mat2.ndim} - {2, 3}:
+        raise RuntimeError(
+            f"mat_a has to be 2 or 3d, mat_b has to be 2 or 3d, but got {self.ndim}d and {mat2.ndim}d"
+        )
+    if (offs is not None) != (flat_a or flat_b):
+        raise RuntimeError(
+            "Have to provide offsets if there is a 2d matrix, or no offset if both matrices are 3d"
+        )
+    if self.shape[-1] != mat2.shape[-2]:
+        raise RuntimeError("contraction dimension of mat_a and mat_b must match")
+    if offs is not None and offs.dtype != ALL["int32"]:
+        raise RuntimeError("Offsets have to be int32")
+    if bias is not None:
+        raise RuntimeError("Bias not supported yet")
+    if out_dtype not in (None, self.dtype):
+        raise RuntimeError("Grouped gemm output dtype must match `mat_a` dtype")
+    return _grouped(self, mat2, offs, flat_a, flat_b)
+
+
+@composite(
     "nn.functional.grouped_mm(Tensor mat_a, Tensor mat_b, *, Tensor? offs=None, Tensor? bias=None, "
     "any out_dtype=None) -> Tensor",
     forms="f",
@@ -52,27 +81,13 @@ def grouped_mm(mat_a, mat_b, *, offs, bias, out_dtype):
         mat_a, mat_b: one of four forms. (G, M, K) and (G, K, N) are a batch. (M, K) and (G, K, N): ``offs``
         divides the rows; the result is (M, N), with zeros in rows outside of all groups. (G, M, K) and (K,
         N): it divides the columns, and the result is (M, N). (M, K) and (K, N): it divides K, and the result
-        is (G, M, N).
+        is (G, M, N). Strides may be any, where PyTorch asks for multiples of 16 bytes.
         offs: int32, the end of each group.
 
     Raises:
-        RuntimeError: shapes that do not fit, or a missing or superfluous ``offs``.
+        RuntimeError: shapes or dtypes that do not fit, or a missing or superfluous ``offs``.
     """
-    flat_a, flat_b = mat_a.ndim == 2, mat_b.ndim == 2
-    if {mat_a.ndim, mat_b.ndim} - {2, 3}:
-        raise RuntimeError(
-            f"mat_a has to be 2 or 3d, mat_b has to be 2 or 3d, but got {mat_a.ndim}d and {mat_b.ndim}d"
-        )
-    if (offs is not None) != (flat_a or flat_b):
-        raise RuntimeError(
-            "Have to provide offsets if there is a 2d matrix, or no offset if both matrices are 3d"
-        )
-    if mat_a.shape[-1] != mat_b.shape[-2]:
-        raise RuntimeError("contraction dimension of mat_a and mat_b must match")
-    if bias is not None:
-        raise RuntimeError("Bias not supported yet")
-    out = _grouped(mat_a, mat_b, offs, flat_a, flat_b)
-    return out if out_dtype is None else out.to(out_dtype)
+    return _grouped_mm(mat_a, mat_b, offs, bias, out_dtype)
 
 
 def _grouped(a, b, offs, flat_a: bool, flat_b: bool):
@@ -153,4 +168,4 @@ def scaled_grouped_mm(mat_a, mat_b, scale_a, scale_recipe_a, scale_b, scale_reci
     _refuse("scaled_grouped_mm", (swizzle_a, swizzle_b), contraction_dim)
     a = _scaled(mat_a, scale_a, scale_recipe_a, "scaled_grouped_mm", -1)
     b = _scaled(mat_b, scale_b, scale_recipe_b, "scaled_grouped_mm", -2)
-    return grouped_mm(a, b, offs=offs, bias=bias, out_dtype=output_dtype or ALL["bfloat16"])
+    return _grouped_mm(a, b, offs, bias, None).to(output_dtype or ALL["bfloat16"])

@@ -39,21 +39,22 @@ class Suite:
         }
 
 
+# fmt: off
 _FAMILIES = (
-    "llama",
-    "qwen2",
-    "qwen3",
-    "mistral",
-    "mixtral",
-    "gemma",
-    "gpt2",
-    "bloom",
-    "falcon",
-    "bert",
-    "t5",
-    "vit",
-    "whisper",
+    # decoders of text
+    "llama", "qwen2", "qwen3", "mistral", "gemma", "gpt2", "bloom", "falcon", "gemma2", "phi", "phi3", "glm", "glm4",
+    "olmo2", "granite", "cohere2", "opt", "gpt_neox", "gptj", "starcoder2", "stablelm", "persimmon",
+    # with experts, states or linear attention
+    "mixtral", "qwen2_moe", "qwen3_moe", "qwen3_next", "deepseek_v2", "deepseek_v3", "gpt_oss", "mamba", "mamba2", "jamba",
+    "bamba",
+    # encoders of text, or with a decoder
+    "bert", "roberta", "distilbert", "deberta_v2", "electra", "albert", "modernbert", "longformer", "reformer", "t5", "bart",
+    "mbart",
+    # pictures and sound, alone or with text
+    "vit", "swin", "deit", "convnext", "detr", "segformer", "dinov2", "whisper", "wav2vec2", "hubert", "clip", "siglip",
+    "blip_2", "llava", "gemma3", "qwen2_vl", "qwen2_5_vl",
 )
+# fmt: on
 SUITES = {
     "safetensors": Suite(
         "MSADAPTER_SAFETENSORS",

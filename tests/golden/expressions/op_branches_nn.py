@@ -231,6 +231,14 @@ _GROUPED = [
     "!F.grouped_mm(x(2, 3, 16, dtype=bf), x(2, 16, 8, dtype=bf), offs=torch.tensor([1], dtype=torch.int32))",
     "!F.grouped_mm(x(2, 3, 16, dtype=bf), x(2, 8, 8, dtype=bf))",
     "!F.grouped_mm(x(16, dtype=bf), x(2, 16, 8, dtype=bf))",
+    "o = torch.tensor([1, 3], dtype=torch.int32); torch._grouped_mm(x(3, 16, dtype=bf), x(2, 16, 8, dtype=bf), o)",
+    "o = torch.tensor([0, 3], dtype=torch.int32); "
+    "torch._grouped_mm(input=x(3, 16).float(), mat2=x(2, 8, 16).float().mT, offs=o)",
+    "o = torch.tensor([1, 1, 4], dtype=torch.int32); a, b = (x(*s).float().requires_grad_() for s in ((4, 16), (3, 16, 8))); "
+    "torch._grouped_mm(a, b, offs=o).square().sum().backward(); a.grad, b.grad",
+    "torch._grouped_mm(x(3, 16, dtype=bf), x(2, 16, 8, dtype=bf), offs=torch.tensor([1, 3]))",
+    "torch._grouped_mm(x(2, 3, 16, dtype=bf), x(2, 16, 8, dtype=bf), out_dtype=torch.float32)",
+    "torch._grouped_mm(x(2, 3, 16, dtype=bf), x(2, 16, 8, dtype=bf), bias=x(8, dtype=bf))",
 ]
 
 CASES = _NN + _GROUPED
