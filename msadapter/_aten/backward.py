@@ -102,26 +102,6 @@ def _prelu_kernel_backward(grad_output, self, weight):
     )
 
 
-@_declare
-def _softmax_backward_data(grad_output, output, dim, input_dtype):
-    return t._softmax_backward(grad_output, output, dim).to(input_dtype)
-
-
-@_declare
-def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
-    return t._log_softmax_backward(grad_output, output, dim).to(input_dtype)
-
-
-@_declare
-def _softmax(self, dim, half_to_float):
-    return t.softmax(self.float() if half_to_float else self, dim)
-
-
-@_declare
-def _log_softmax(self, dim, half_to_float):
-    return t.log_softmax(self.float() if half_to_float else self, dim)
-
-
 # ---- layers
 @_declare
 def native_dropout_backward(grad_output, mask, scale):

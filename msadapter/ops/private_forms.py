@@ -80,6 +80,24 @@ def _log_softmax(self, dim, half_to_float):
 
 
 @composite(
+    "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+    forms="f",
+)
+def _softmax_backward_data(grad_output, output, dim, input_dtype):
+    """Return the gradient of the input of a softmax, from that of its result ``output``."""
+    return t._softmax_backward(grad_output, output, dim).to(input_dtype)
+
+
+@composite(
+    "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+    forms="f",
+)
+def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
+    """Return the gradient of the input of a log_softmax, from that of its result ``output``."""
+    return t._log_softmax_backward(grad_output, output, dim).to(input_dtype)
+
+
+@composite(
     "_add_relu(Tensor self, TensorOrScalar other, Scalar alpha=1) -> Tensor",
     forms="fo",
 )

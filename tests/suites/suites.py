@@ -51,7 +51,7 @@ _FAMILIES = (
     "bert", "roberta", "distilbert", "deberta_v2", "electra", "albert", "modernbert", "longformer", "reformer", "t5", "bart",
     "mbart",
     # pictures and sound, alone or with text
-    "vit", "swin", "deit", "convnext", "detr", "segformer", "dinov2", "whisper", "wav2vec2", "hubert", "clip", "siglip",
+    "vit", "swin", "deit", "convnext", "detr", "segformer", "dinov2", "whisper", "wav2vec2", "hubert", "sew_d", "clip", "siglip",
     "blip_2", "llava", "gemma3", "qwen2_vl", "qwen2_5_vl",
 )
 # fmt: on

@@ -150,6 +150,10 @@ CASES = [
     "!torch._masked_softmax(r(2, 2, 3, 3), torch.eye(3) > 0, 1, 1)",
     "torch._softmax(x, 1, False), torch._log_softmax(x, -1, False)",
     "!torch._softmax(x, 1, True)",
+    "torch._softmax_backward_data(go, x.softmax(1), 1, torch.float32), "
+    "torch._log_softmax_backward_data(grad_output=go, output=x.log_softmax(-1), dim=-1, input_dtype=x.dtype)",
+    "w = x.clone().requires_grad_(); "
+    "torch._softmax_backward_data(go, w.softmax(-1), -1, x.dtype).square().sum().backward(); w.grad",
     "torch._VF._add_relu(x, 1), torch._add_relu(x, go, alpha=2), torch._add_relu_(x.clone(), go)",
     "torch._add_relu(torch.tensor([-3, 1]), torch.tensor([[1], [0]]), alpha=3)",
     "!torch._add_relu(x > 0, x > 0)",
