@@ -44,9 +44,14 @@ void select(const Tensor &o, const Tensor &mask, const Tensor &a, const Tensor &
   run_blocks(4, 1, t, d, f, nullptr);
 }
 
+// Whether PyTorch stores the number without its check for overflow, so that one beyond 16 bits becomes infinite. It
+// does where a real tensor has a single element.
+bool stored_unchecked(const Tensor &o, const Scalar &value) {
+  return o.numel == 1 && o.dtype != DType::C32 && value.kind != Scalar::kComplex;
+}
 void fill(Call &c, DType d, const Dims &sizes, const Scalar &value) {
   Tensor o = c.out(0, d, sizes);
-  copy_into(o, scalar_tensor(c, value, d, d == DType::C32));
+  copy_into(o, scalar_tensor(c, value, d, d == DType::C32 || stored_unchecked(o, value)));
 }
 Scalar number(int64_t v) {
   Scalar s;
@@ -58,7 +63,7 @@ DType dtype_or(Call &c, int i, DType otherwise) { return c.has(i) ? c.dtype(i) :
 void fill_like(Call &c, int dtype_index, const Scalar &value) {
   const Tensor &a = c.in(0);
   Tensor o = c.out_pointwise(0, dtype_or(c, dtype_index, a.dtype), {&a});
-  copy_into(o, scalar_tensor(c, value, o.dtype));
+  copy_into(o, scalar_tensor(c, value, o.dtype, stored_unchecked(o, value)));
 }
 
 template <class T>
