@@ -140,12 +140,52 @@ def _plain(data):
     return data
 
 
-def _has_tensor(data, depth: int = 0) -> bool:
-    """Whether nested sequences contain a tensor. ValueError for a list that contains itself."""
+_PYTHON_NUMBERS = frozenset((bool, int, float, complex))
+
+
+def _kinds(data, found: set, depth: int = 0) -> set:
+    """Collect what the numbers in nested sequences are: the dtypes of tensors and numpy's numbers, and the types of others.
+
+    Base is among them if there is a tensor. ValueError for a list that contains itself.
+    """
     if isinstance(data, (list, tuple)):
         _check_depth(data, depth)
-        return any(_has_tensor(d, depth + 1) for d in data)
-    return isinstance(data, Base)
+        types = set(map(type, data))
+        if types <= _PYTHON_NUMBERS:
+            found |= types
+        else:
+            for one in data:
+                _kinds(one, found, depth + 1)
+    elif isinstance(data, Base):
+        found |= {Base, data.dtype}
+    elif isinstance(data, np.ndarray | np.generic):
+        found.add(_FROM_NUMPY.get(data.dtype))
+    else:
+        found.add(type(data))
+    return found
+
+
+def _promoted(kinds: set):
+    """Return the dtype of all kinds of numbers together, or None if none of them has a dtype, or one has none in PyTorch."""
+    if None in kinds or not any(isinstance(kind, dtypes.dtype) for kind in kinds):
+        return None
+    made = None
+    for kind in kinds - {Base}:
+        if not isinstance(kind, dtypes.dtype):
+            kind = _dtype_of_python(kind)
+        if kind is not None:
+            made = kind if made is None else _C.promote_types(made, kind)
+    return made
+
+
+def _dtype_of_python(kind: type):
+    """Return the dtype of Python's numbers of a type, or None for other objects."""
+    for number, name in ((bool, "bool"), (int, "int64")):
+        if issubclass(kind, number):
+            return dtypes.ALL[name]
+    if issubclass(kind, complex):
+        return _C.default_dtype().to_complex()
+    return _C.default_dtype() if issubclass(kind, float) else None
 
 
 def _infer(array: np.ndarray, data) -> dtypes.dtype:
@@ -287,24 +327,26 @@ def _of_storage(data, dtype):
 
 def _from_python(data, dtype):
     """Return a new host tensor with the values of a number or of nested sequences. ``dtype`` may be None."""
-    leaf = _first_leaf(data)
-    leaf_dtype = None
-    if _has_tensor(data):
-        leaf_dtype = leaf.dtype if isinstance(leaf, Base) else None
+    kinds = _kinds(data, set())
+    if isinstance(_first_leaf(data), np.ndarray):
+        warn_once(
+            "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to a "
+            "single numpy.ndarray with numpy.array() before converting to a tensor.",
+            stacklevel=3,
+        )
+    if dtype is None and type(None) in kinds:
+        raise RuntimeError("Could not infer dtype of NoneType")
+    if any(isinstance(kind, type) and issubclass(kind, str) for kind in kinds):
+        if isinstance(data, (list, tuple)) and type(_first_leaf(data)) is str:
+            raise ValueError("too many dimensions 'str'")
+        raise TypeError("new(): invalid data type 'str'")
+    if Base in kinds:
         data = _plain(data)
-    elif isinstance(leaf, np.ndarray | np.generic):
-        if isinstance(leaf, np.ndarray):
-            warn_once(
-                "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to a "
-                "single numpy.ndarray with numpy.array() before converting to a tensor.",
-                stacklevel=3,
-            )
-        leaf_dtype = _FROM_NUMPY.get(leaf.dtype)
     if isinstance(data, (list, tuple)) and not data:
         return _C.raw_empty((0,), None, dtype or _C.default_dtype())
     array = _array_of(data, dtype)
     _check_range(array, data, dtype)
-    inferred = leaf_dtype or _infer(array, data)
+    inferred = _promoted(kinds) or _infer(array, data)
     target = dtype or inferred
     if not array.size:
         return _C.raw_empty(array.shape, None, target)

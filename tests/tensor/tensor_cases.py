@@ -362,6 +362,41 @@ def made_like(torch):
     )
 
 
+def numbers_of_several_kinds(torch):
+    """The dtype of a list is that of all its numbers together, of numpy's and tensors too."""
+    T, default = torch.tensor, torch.get_default_dtype()
+    lists = (
+        [1, np.float64(2)],
+        [1.5, np.float64(2)],
+        [np.float32(1), 2],
+        [1, np.zeros(())],
+        [1.5, np.zeros((), np.int32)],
+        [True, np.ones((), np.int16)],
+        [2.0, np.ones((), np.float16), np.int64(3)],
+        [1, 1j, np.float64(1)],
+        [np.uint8(3), np.int8(-1)],
+        [np.array([1, 2]), [1.5, 2]],
+        [T(1), 2.5],
+        [T(1), T(2.5)],
+        [1, torch.ones((), dtype=torch.float64)],
+        [[T(1), T(2)], [3, 4.5]],
+        [T(1.0, dtype=torch.bfloat16), T(1.0, dtype=torch.float16)],
+        [T(2**53 + 1), 1],
+    )
+    made = [T(numbers) for numbers in lists]
+    torch.set_default_dtype(torch.float64)
+    try:
+        made += [T([np.float32(1), 2.5]), T([T(1), 2.5]), T([np.float32(1), 2])]
+    finally:
+        torch.set_default_dtype(default)
+    return made, torch.as_tensor([1, np.float64(2)]), torch.ones(1).new_tensor([1, np.float64(2)])
+
+
+def what_is_no_number(torch):
+    wrong = ([1, None], [torch.tensor(1), None], None, ["a"], [np.float32(1), "a"], "a")
+    return [refusal(torch.tensor, data) for data in wrong]
+
+
 def conversions(torch):
     x = torch.tensor([1.7, -2.3, 300.0])
     return (
