@@ -257,11 +257,12 @@ class TCPStore(Store):
         )
 
     def _meet(self, world_size, is_master):
-        if self.add("init/", 1) >= world_size:
+        if self.add("init/", 1) == world_size:
             self.set("init/all", b"1")
         if is_master:
             try:
                 self.wait(["init/all"])
+                self.delete_key("init/all")  # PyTorch's store only has "init/" then, and programs count keys
             except DistStoreError as err:
                 raise DistStoreError(
                     f"Timed out after {int(_seconds(self._timeout)) + 1} seconds waiting for clients. "

@@ -183,6 +183,12 @@ def test_mesh(job):
     assert mesh.get_coordinate() == [0, 0]
 
 
+def test_a_store_counts_the_processes_that_have_met_in_one_key():
+    store = dist.TCPStore("localhost", 0, 1, True)
+    assert store.num_keys() == 1
+    assert dist.TCPStore("localhost", 0, 1, True, wait_for_workers=False).num_keys() == 0
+
+
 def test_stores(tmp_path):
     for store in (
         dist.HashStore(),
