@@ -6,6 +6,7 @@ write to one is seen by the other.
 
 from __future__ import annotations
 
+import math
 import threading
 import weakref
 
@@ -237,10 +238,16 @@ def laid_out(tangent, primal):
     if is_batched(primal):
         return tangent
     if is_batched(tangent):  # with the layout of its primal, but only as much memory as it needs
-        if _have_same_strides(tangent, primal):
+        batches = extensions.batches.value
+        plain = batches.plain(tangent)
+        if not plain.numel() or (_have_same_strides(tangent, primal) and not overlaps(plain)):
             return tangent
-        made = ops.empty_strided(primal.shape, primal.stride(), dtype=tangent.dtype, device=tangent.device)
-        return ops.zeros_like(tangent).as_strided(made.shape, made.stride()).copy_(tangent)
+        sizes = plain.shape[: plain.ndim - primal.ndim]
+        room = 1 + sum((n - 1) * step for n, step in zip(primal.shape, primal.stride(), strict=True))
+        steps = [math.prod(sizes[i + 1 :]) * room for i in range(len(sizes))]
+        memory = ops.zeros(math.prod(sizes) * room, dtype=tangent.dtype, device=tangent.device)
+        made = memory.as_strided(plain.shape, (*steps, *primal.stride()))
+        return batches.wrapped(made.copy_(plain), tangent)
     if (
         _have_same_strides(tangent, primal)
         and (tangent.numel() == 0 or tangent.storage_offset() == primal.storage_offset())
