@@ -95,6 +95,8 @@ def outcomes(record: Path) -> dict[str, dict]:
 
 
 def run(options: argparse.Namespace) -> int:
+    """Runs the suite. Returns 1 if a family has no tests, or one fails with msadapter that does not fail on the page."""
+    status = 0
     suite, checkout = SUITES[options.suite], Path(options.checkout).resolve()
     python, ours = options.torch or sys.executable, options.torch is None
     folder = Path(options.records).resolve() / options.suite / ("msadapter" if ours else "torch")
@@ -118,7 +120,13 @@ def run(options: argparse.Namespace) -> int:
         if not found:
             print(output)
         print(options.suite, family, page.counts(found), flush=True)
-    return 0
+        failures = (
+            page.new_failures(page.title(options.suite, result["versions"]), family, found) if ours else []
+        )
+        for line in failures:
+            print("not on the page:", line, flush=True)
+        status = 1 if failures or not found else status
+    return status
 
 
 def release(options: argparse.Namespace) -> int:

@@ -196,6 +196,27 @@ def _with_earlier(result: dict, earlier: dict | None) -> dict:
     return result | {"families": earlier["families"] | result["families"]}
 
 
+def title(name: str, versions: dict[str, str]) -> str:
+    """The heading of a suite: its name and the release of its package."""
+    return f"{name} {versions[SUITES[name].packages[0]]}"
+
+
+def new_failures(heading: str, family: str, found: dict[str, dict]) -> list[str]:
+    """The tests that fail with msadapter and that the page does not list as failing, with reasons.
+
+    Empty for a family that the page does not have: only a run on PyTorch can say which of its tests must pass.
+    """
+    row = load()["suites"].get(heading, {"families": {}})["families"].get(family)
+    if row is None:
+        return []
+    known = {*row["failed"], *row["failed on both"]}
+    return [
+        f"{name}: {line['reason']}"
+        for name, line in found.items()
+        if line["outcome"] == "failed" and name not in known
+    ]
+
+
 def write(records: list[Path]) -> int:
     """Adds the records to docs/suites.json, one title per suite and release, and writes the page."""
     results = load()
@@ -203,7 +224,6 @@ def write(records: list[Path]) -> int:
         for name in SUITES:
             result = gather(folder, name)
             if result is not None:
-                package = SUITES[name].packages[0]
-                title = f"{name} {result['versions']['msadapter'][package]}"
-                results["suites"][title] = _with_earlier(result, results["suites"].get(title))
+                heading = title(name, result["versions"]["msadapter"])
+                results["suites"][heading] = _with_earlier(result, results["suites"].get(heading))
     return save(results)

@@ -222,3 +222,28 @@ def checkout_of():
         return Path(value)
 
     return path
+
+
+def test_a_failure_that_the_page_does_not_have_is_new(monkeypatch):
+    row = {"failed": {"a": "why"}, "failed on both": {"b": "why"}}
+    monkeypatch.setattr(page, "load", lambda: {"suites": {"einops 1.0": {"families": {"ops": row}}}})
+    found = {name: {"outcome": "failed", "reason": "error"} for name in "abc"} | {"d": {"outcome": "passed"}}
+    heading = page.title("einops", {"einops": "1.0"})
+    assert page.new_failures(heading, "ops", found) == ["c: error"]
+    assert page.new_failures(heading, "layers", found) == []
+    assert page.new_failures("einops 2.0", "ops", found) == []
+
+
+@pytest.mark.parametrize(
+    "listed, status", [(["test_fails", "test_takes_long", "test_dies"], 0), (["test_fails"], 1)]
+)
+def test_a_run_with_new_failures_fails(tmp_path, monkeypatch, listed, status):
+    (tmp_path / "test_it.py").write_text(PROJECT)
+    monkeypatch.setitem(
+        SUITES, "own", Suite("NONE", {"it": "test_it.py"}, ("pytest",), left_out={"export": "needs it"})
+    )
+    row = {"failed": dict.fromkeys([f"test_it.py::{name}" for name in listed], "why"), "failed on both": {}}
+    heading = page.title("own", {"pytest": pytest.__version__})
+    monkeypatch.setattr(page, "load", lambda: {"suites": {heading: {"families": {"it": row}}}})
+    command = ["run", "own", str(tmp_path), "--records", str(tmp_path / "records"), "--limit", "1"]
+    assert runner.main(command) == status
