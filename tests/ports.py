@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import random
 import socket
+
+# Linux gives connections ports from 32768 on by itself, and could give one away before the job listens there.
+_PORTS = range(20000, 32768)
 
 
 def free_port() -> int:
-    """Return a port of the loopback interface on which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Return a port that nothing uses on any interface."""
+    numbers = random.SystemRandom()  # tests seed the usual generator, and would all get the same port
+    for _ in range(1000):
+        port = numbers.choice(_PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("", port))
+            except OSError:
+                continue
+        return port
+    raise OSError("no free port was found")
