@@ -183,9 +183,8 @@ def _run_in_place(level, function, args, kwargs, duals):
     numbers = _SameNumbers(function)
     found = None
     if differentiable(target):
-        if _is_linked(
-            args, kwargs, duals
-        ):  # the graph needs these tangents, and that of the target is overwritten below
+        # A graph needs these tangents, and that of the target is overwritten below.
+        if _is_linked(args, kwargs, duals):
             duals = {key: (x, v.clone()) for key, (x, v) in duals.items()}
         (found,) = _tangents_of(function.__name__, apart, args, kwargs, duals)
     numbers.again()

@@ -77,11 +77,6 @@ def is_active() -> bool:
     return bool(levels) and state.enabled
 
 
-def is_running() -> bool:
-    """Return whether operators get tangents now."""
-    return bool(visible())
-
-
 def enable(mode: bool) -> None:
     """Set whether tangents are recorded in this thread."""
     state.enabled = bool(mode)

@@ -215,15 +215,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
         with start.function_runs():
             own = _put(args, numbers, tree_unflatten(start.inputs, spec))
             output = func(*own, **kwargs)
-            aux = None
-            if has_aux:
-                if not (isinstance(output, tuple) and len(output) == 2):
-                    raise RuntimeError(
-                        "grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) "
-                        "if has_aux is True"
-                    )
-                output, aux = output
-                _check_aux(aux)
+            output, aux = _split_aux(output, has_aux, "grad_and_value(f)(*args)")
             if not isinstance(output, Tensor):
                 raise RuntimeError(
                     f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}"
