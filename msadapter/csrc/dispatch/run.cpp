@@ -131,8 +131,10 @@ static Results run_body(const Op &op, PyObject *body, const Operand *v, PyObject
     r = call_function(op, body, objects);
   }
   Results out;
-  if (is_tensor(r.get()) && in_another_layout(r.get())) {
-    out.python = r;
+  const bool leaf =
+      is_tensor(r.get()) && accumulator(unwrap(r.get())) && !inference_mode() && !anything_requires_grad(v, n);
+  if (leaf || (is_tensor(r.get()) && in_another_layout(r.get()))) {
+    out.python = r;  // a leaf that the body has made is known to its node by this object
   } else if (is_tensor(r.get())) {
     out.tensors.push_back(unwrap(r.get()));
   } else if (PyTuple_Check(r.get()) || PyList_Check(r.get())) {
