@@ -68,6 +68,9 @@ class Result:
     minutes: float
 
 
+# what a command returns that SIGINT, SIGKILL or SIGTERM has ended, and a shell of which they have ended a command
+STOPPED = (-2, -9, -15, 130, 137, 143)
+
 STEPS = [
     Step("gates", "bash tests/gates.sh"),
     Step("documentation", "bash tests/site.sh"),
@@ -103,20 +106,20 @@ STEPS = [
     Step("MindSpeed-RL", f"{_RUN} tests/npu/test_mindspeed_rl.py", ("MSADAPTER_RL_ENV",)),
     Step(
         "Megatron-LM's unit tests",
-        f".venv/bin/python -m tests.megatron.unit_tests {_MEGATRON} --json build/everything/megatron.json"
+        f".venv/bin/python -m tests.megatron.unit_tests {_MEGATRON} --json build/everything/megatron.json --resume"
         " --table docs/megatron_unit_tests.md",
         (_MEGATRON,),
     ),
     Step(
         "Megatron-LM's unit tests, core_v0.19.0",
-        f"{_PYTHON_3_12} -m tests.megatron.unit_tests {_NEWEST} --ranks 1 --json build/everything/newest.json"
+        f"{_PYTHON_3_12} -m tests.megatron.unit_tests {_NEWEST} --ranks 1 --json build/everything/newest.json --resume"
         " --table docs/megatron_newest_unit_tests.md",
         (_PYTHON_3_12, _NEWEST),
     ),
     Step(
         "MindSpeed's unit tests",
         f".venv/bin/python -m tests.npu.mindspeed_unit_tests {_MINDSPEED} {_MEGATRON}"
-        " --json build/everything/mindspeed.json --table docs/mindspeed_unit_tests.md",
+        " --json build/everything/mindspeed.json --resume --table docs/mindspeed_unit_tests.md",
         (_MINDSPEED, _MEGATRON),
     ),
     Step(
@@ -221,6 +224,8 @@ def run(step: Step) -> Result:
         code = subprocess.run(
             command, shell=True, executable="/bin/bash", cwd=ROOT, stdout=file, stderr=subprocess.STDOUT
         ).returncode
+    if code in STOPPED:
+        sys.exit(f"{step.name} was stopped; its last row stays, and the next call goes on with it")
     passed, failed, skipped = counts(junit, code)
     return Result(step.name, day, tree, passed, failed, skipped, (time.monotonic() - begin) / 60)
 

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from tests import everything
+from tests.megatron.unit_tests_jobs import Finished
 
 
 @pytest.fixture
@@ -58,6 +59,23 @@ def test_named_steps_are_run_again(place, capsys) -> None:
     assert (place / "ran").read_text().split() == ["one", "one"]
     assert everything.main(["four"]) == 2
     assert "no step has the name four" in capsys.readouterr().err
+
+
+def test_a_stopped_step_has_no_row(place, monkeypatch) -> None:
+    monkeypatch.setattr(everything, "STEPS", [everything.Step("stopped", "kill -TERM $$")])
+    with pytest.raises(SystemExit, match="stopped was stopped"):
+        everything.main([])
+    assert everything.read() == {}
+
+
+def test_jobs_of_an_interrupted_run_are_not_run_again(tmp_path) -> None:
+    results = tmp_path / "results.json"
+    run = Finished(results, resume=True)
+    run.add("one")
+    assert "one" in Finished(results, resume=True)
+    assert "one" not in Finished(results, resume=False)
+    Finished(results, resume=True).end()
+    assert "one" not in Finished(results, resume=True)
 
 
 def test_results_of_pytest_are_counted(tmp_path) -> None:

@@ -20,7 +20,7 @@ import patches
 from megatron_ms.convert.upstream import is_newer
 from tests.megatron import lm_checkout
 from tests.megatron import unit_tests_report as report
-from tests.megatron.unit_tests_jobs import PLUGINS, FileRun, counts, python_path
+from tests.megatron.unit_tests_jobs import PLUGINS, RESUME, FileRun, Finished, counts, python_path
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -59,6 +59,7 @@ def arguments(argv=None) -> argparse.Namespace:
     parser.add_argument(
         "--json", type=Path, help="results: read first, entries of files that run are replaced"
     )
+    parser.add_argument("--resume", action="store_true", help=RESUME)
     parser.add_argument("--table", type=Path, help="write the Markdown page here")
     parser.add_argument("--note", default="", help="a paragraph about this run for the page")
     parser.add_argument(
@@ -116,6 +117,7 @@ def job(tree: Path, name: str, ranks: int, args: argparse.Namespace) -> FileRun:
 def main() -> int:
     args = arguments()
     results = json.loads(args.json.read_text()) if args.json and args.json.exists() else {}
+    finished = Finished(args.json, args.resume)
     with tempfile.TemporaryDirectory() as folder:
         tree = (
             args.tree.resolve()
@@ -125,14 +127,16 @@ def main() -> int:
         version, known = release(tree), files(tree)
         for name in (name for name in known if args.only in name):
             for ranks in args.ranks if not name.endswith(LARGE) else [n for n in args.ranks if n == 1]:
+                if (job_name := f"{name} on {ranks}") in finished:
+                    continue
                 begin = time.monotonic()
                 outcomes = job(tree, name, ranks, args).run()
                 results.setdefault(name.removeprefix("tests/unit_tests/"), {})[str(ranks)] = outcomes
-                print(
-                    f"{name} on {ranks}: {counts(outcomes)} in {time.monotonic() - begin:.0f} s", flush=True
-                )
+                print(f"{job_name}: {counts(outcomes)} in {time.monotonic() - begin:.0f} s", flush=True)
                 if args.json:
                     args.json.write_text(json.dumps(results, indent=0, sort_keys=True) + "\n")
+                finished.add(job_name)
+    finished.end()
     if args.table:
         names = [name.removeprefix("tests/unit_tests/") for name in known]
         args.table.write_text(report.markdown(results, version, args.table, names, args.note))

@@ -153,3 +153,28 @@ def _end_session(group: int) -> None:
 def counts(outcomes: dict) -> dict:
     """How many tests passed, failed and were skipped."""
     return {what: sum(o[0] == what for o in outcomes.values()) for what in ("passed", "failed", "skipped")}
+
+
+class Finished:
+    """The jobs that an interrupted run has finished. They are kept in a file beside that of the results, until all have."""
+
+    def __init__(self, results: Path | None, resume: bool):
+        self._path = results and results.with_suffix(".finished")
+        kept = self._path.read_text().splitlines() if resume and self._path and self._path.exists() else []
+        self._names = set(kept)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    def add(self, name: str) -> None:
+        self._names.add(name)
+        if self._path:
+            self._path.write_text("".join(f"{one}\n" for one in sorted(self._names)))
+
+    def end(self) -> None:
+        """The run is complete: the next one begins again."""
+        if self._path:
+            self._path.unlink(missing_ok=True)
+
+
+RESUME = "skip what an interrupted run has finished; needs --json"

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from tests.megatron import lm_checkout
-from tests.megatron.unit_tests_jobs import PLUGINS, FileRun, counts, python_path
+from tests.megatron.unit_tests_jobs import PLUGINS, RESUME, FileRun, Finished, counts, python_path
 from tests.npu import mindspeed_unit_tests_report as report
 
 HERE = Path(__file__).resolve().parent
@@ -72,6 +72,7 @@ def arguments(argv=None) -> argparse.Namespace:
     parser.add_argument(
         "--json", type=Path, help="results: read first, entries of files that run are replaced"
     )
+    parser.add_argument("--resume", action="store_true", help=RESUME)
     parser.add_argument("--table", type=Path, help="write the Markdown page here")
     parser.add_argument("--logs", type=Path, help="keep what the jobs print in this folder")
     args = parser.parse_args(argv)
@@ -131,22 +132,27 @@ def main() -> int:
     part = results.setdefault(
         "skips lifted" if args.lifted else "made smaller" if args.smaller else "as marked", {}
     )
+    finished = Finished(args.json, args.resume)
     with tempfile.TemporaryDirectory() as folder:
         mindspeed, megatron = copies(args, Path(folder))
         known = [name.removeprefix(TESTS) for name in files(mindspeed, [""])]
         chosen = files(mindspeed, args.only)
         for name in shrunk(mindspeed, chosen) if args.smaller else chosen:
+            if name in finished:
+                continue
             begin = time.monotonic()
             run = job(mindspeed, megatron, name, args)
             part[name.removeprefix(TESTS)] = outcomes = run.run()
             print(f"{name}: {counts(outcomes)} in {time.monotonic() - begin:.0f} s", flush=True)
             if args.json:
                 args.json.write_text(json.dumps(results, indent=0, sort_keys=True) + "\n")
+            finished.add(name)
             if args.logs:
                 args.logs.mkdir(exist_ok=True)
                 (args.logs / (name.removeprefix(TESTS).replace("/", ".") + ".log")).write_text(
                     "\n\n".join(run.outputs)
                 )
+    finished.end()
     if args.table:
         args.table.write_text(report.markdown(results, known))
     return 0
