@@ -48,7 +48,9 @@ def _native_option(name: str):
             return vars(_C)[name]
     # torch imports these modules itself, so programs use them without an import
     if name in (
+        "_distributed_autograd",
         "_distributed_c10d",
+        "_distributed_rpc",
         "_autograd",
         "_dynamo",
         "_functorch",
@@ -69,6 +71,7 @@ def _native_option(name: str):
 
 # Names of torch._C, and where msadapter has them.
 _NATIVE_ELSEWHERE = {
+    "Future": "futures",
     "Generator": "ops._generator",
     "default_generator": "random",
     "Graph": "_symbolic",

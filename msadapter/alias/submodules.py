@@ -6,7 +6,8 @@ and why.
 
 # Modules of msadapter with the same name.
 PRESENT = """
-_VF __config__ __future__ _C _C._autograd _C._distributed_c10d _C._dynamo _C._fft _C._functorch _C._linalg _C._nn _C._profiler
+_VF __config__ __future__ _C _C._autograd _C._distributed_autograd _C._distributed_c10d _C._distributed_rpc
+_C._dynamo _C._fft _C._functorch _C._linalg _C._nn _C._profiler
 _C._special
 _compile _custom_ops _ops _vmap_internals monitor _functorch _functorch.apis _functorch.batch_norm_replacement
 _functorch.eager_transforms _functorch.functional_call _logging _logging._internal _library _library.custom_ops _subclasses
@@ -21,7 +22,10 @@ backends.nnpack backends.openmp backends.opt_einsum backends.quantized compiler 
 cpu.amp.autocast_mode cpu.amp.grad_scaler cuda cuda._utils
 cuda.amp cuda.amp.autocast_mode cuda.amp.grad_scaler cuda.graphs cuda.memory cuda.nccl cuda.nvtx
 cuda.profiler cuda.random cuda.streams distributed distributed.algorithms distributed.algorithms.join
-distributed.constants distributed.device_mesh distributed.distributed_c10d distributed.rpc distributed.utils distributions
+distributed.autograd distributed.constants distributed.device_mesh distributed.distributed_c10d distributed.rpc
+distributed.rpc.api distributed.rpc.backend_registry distributed.rpc.constants
+distributed.rpc.functions distributed.rpc.internal distributed.rpc.options
+distributed.utils distributions
 distributions.bernoulli distributions.beta distributions.binomial distributions.categorical
 distributions.cauchy distributions.chi2 distributions.constraint_registry distributions.constraints
 distributions.continuous_bernoulli distributions.dirichlet distributions.distribution

@@ -40,6 +40,7 @@ _LAZY = (
     "_composable",
     "_composable_state",
     "_symmetric_memory",
+    "autograd",
     "rpc",
     "pipelining",
 )

@@ -27,7 +27,11 @@ class Future:
         self._lock = threading.Lock()
         self._value = None
         self._error = None
+        self._failed = False  # by `_fail`
         self._callbacks = []
+
+    def __reduce__(self):
+        raise RuntimeError("Can not pickle torch.futures.Future")
 
     def done(self) -> bool:
         """Return whether the value or an error has been set."""
@@ -88,6 +92,11 @@ class Future:
             raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
         self._finish(None, result)
 
+    def _fail(self, error: Exception) -> None:
+        """Set an error of the package itself. Other than an error of a program, it ends `collect_all` at once, as in PyTorch."""
+        self._failed = True
+        self._finish(None, error)
+
     def _finish(self, value, error):
         with self._lock:
             if self.done():
@@ -105,21 +114,28 @@ class Future:
 def collect_all(futures) -> Future:
     """Return a future for the list of the given futures, which is set when all of them are done.
 
-    Waiting for it raises the error of the first of them that has one.
+    Waiting for it raises the error of the first of them that has one. A remote procedure call that fails ends it at once; the
+    others may not be done then.
     """
     futures = list(futures)
     result = Future()
-    left = [len(futures)]
+    left, ended = len(futures), False
     lock = threading.Lock()
 
-    def one_done(_):
+    def one_done(future):
+        nonlocal left, ended
         with lock:
-            left[0] -= 1
-            last = left[0] == 0
-        errors = [future._error for future in futures if future._error is not None] if last else []
-        if errors:
-            result.set_exception(errors[0])
-        elif last:
+            left -= 1
+            last = not ended and (future._failed or not left)
+            ended = ended or last
+        if not last:
+            return
+        errors = [done for done in futures if done._error is not None]
+        if future._failed:
+            result._fail(future._error)
+        elif errors:
+            result.set_exception(errors[0]._error)
+        else:
             result.set_result(futures)
 
     if not futures:

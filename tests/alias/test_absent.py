@@ -75,7 +75,7 @@ def test_a_module_that_pytorch_has_comes_with_the_reason():
 import importlib, importlib.util
 import torch
 
-names = ["torch.distributed.rpc.api", "torch.contrib", "torch._inductor.codegen", "torch.contrib.deeper"]
+names = ["torch.distributed.rpc._utils", "torch.contrib", "torch._inductor.codegen", "torch.contrib.deeper"]
 names += ["torch.fx.experimental.normalize", "torch.distributed.elastic.rendezvous.api"]  # deep, in packages that are here
 for name in names:
     try:
@@ -108,7 +108,7 @@ sys.meta_path.append(Finder())
 import torch.contrib
 assert torch.contrib.of_the_program
 try:
-    import torch.distributed.rpc.api
+    import torch.distributed.rpc._utils
 except ModuleNotFoundError as error:
     assert "docs/coverage.md" in str(error), error
 else:

@@ -23,6 +23,7 @@ struct Task {
   int64_t id = 0;
   bool keep_graph = false;
   std::vector<Edge> roots;
+  Ref on_leaf;  // called with a leaf and its gradient in place of accumulation, or null
 };
 
 thread_local std::vector<Task *> running;
@@ -240,6 +241,19 @@ void evaluate(BackwardNode *node, Tensors grads, Task *task, const BackwardOptio
   Tensors kept;
   const bool post = ours && ours->has_post_hooks();
   if (post) kept = grads;
+  if (task->on_leaf && ours && ours->is_accumulate()) {
+    auto *acc = static_cast<AccumulateGrad *>(ours);
+    if (hooked && ours->hooks().post_accumulate && PyDict_Size(ours->hooks().post_accumulate.get()) > 0) {
+      PyErr_SetString(PyExc_NotImplementedError,
+                      "hooks after the accumulation of a gradient, such as those of DistributedDataParallel, are not "
+                      "supported in a pass of torch.distributed.autograd (docs/coverage.md)");
+      throw PythonError{};
+    }
+    if (acc->leaf() && has_gradient())
+      checked(PyObject_CallFunctionObjArgs(task->on_leaf.get(), checked(acc->object()).get(),
+                                           checked(wrap(grads[0])).get(), nullptr));
+    return;
+  }
   Tensors out;
   if (has_gradient() || (ours && ours->runs_without_gradient()))
     out = call_node(node, ours, &grads);
@@ -295,6 +309,29 @@ void put_gradient(const Edge &e, const TensorPtr &gradient, Task *task) {
   slot = slot ? add_gradients(slot, gradient) : gradient;
 }
 
+// Runs the nodes that are ready, and those that become ready.
+void run_ready(Task *task, const BackwardOptions &o, Queue *ready) {
+  while (!ready->empty()) {
+    BackwardNodePtr node = ready->top().second;
+    ready->pop();
+    auto it = task->buffers.find(node.get());
+    Tensors grads;
+    if (it != task->buffers.end()) {
+      grads = std::move(it->second);
+      task->buffers.erase(it);
+    }
+    if (grads.size() < node->output_size()) grads.resize(node->output_size());
+    if (!executes(*task, node.get())) continue;
+    evaluate(node.get(), std::move(grads), task, o, ready);
+  }
+  for (size_t i = 0; i < task->callbacks.size(); ++i) checked(PyObject_CallNoArgs(task->callbacks[i].get()));
+}
+
+const std::shared_ptr<EngineFace> &engine_face() {
+  static auto face = std::make_shared<EngineFace>();
+  return face;
+}
+
 std::atomic<int64_t> tasks{0};
 
 }  // namespace
@@ -347,7 +384,6 @@ std::vector<BackwardNodePtr> execution_order() {
 
 Tensors run_backward(const std::vector<Edge> &roots, const Tensors &gradients, const std::vector<Edge> &inputs,
                      const BackwardOptions &o) {
-  static auto face = std::make_shared<EngineFace>();
   Task task;
   task.id = tasks++;
   task.keep_graph = o.keep_graph;
@@ -371,28 +407,57 @@ Tensors run_backward(const std::vector<Edge> &roots, const Tensors &gradients, c
   Queue ready = ready_roots(roots, task.dependencies);
   {
     Running guard(&task);
-    ag::AutoDiffGuard auto_diff(face);
+    ag::AutoDiffGuard auto_diff(engine_face());
     GradMode mode(o.create_graph);
-    while (!ready.empty()) {
-      BackwardNodePtr node = ready.top().second;
-      ready.pop();
-      auto it = task.buffers.find(node.get());
-      Tensors grads;
-      if (it != task.buffers.end()) {
-        grads = std::move(it->second);
-        task.buffers.erase(it);
-      }
-      if (grads.size() < node->output_size()) grads.resize(node->output_size());
-      if (!executes(task, node.get())) continue;
-      evaluate(node.get(), std::move(grads), &task, o, &ready);
-    }
-    for (size_t i = 0; i < task.callbacks.size(); ++i) checked(PyObject_CallNoArgs(task.callbacks[i].get()));
+    run_ready(&task, o, &ready);
   }
   if (!o.allow_unreachable && !o.accumulate)
     for (size_t i = 0; i < task.captured.size(); ++i)
       check(task.captured[i] != nullptr, "The differentiated Tensor at index ", static_cast<int64_t>(i),
             " appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior.");
   return task.captured;
+}
+
+struct OpenPass::State {
+  Task task;
+  BackwardOptions options;
+};
+
+OpenPass::OpenPass(const std::vector<Edge> &roots, PyObject *on_leaf, bool keep_graph)
+    : state_(std::make_unique<State>()) {
+  Task &task = state_->task;
+  task.id = tasks++;
+  task.keep_graph = state_->options.keep_graph = keep_graph;
+  task.roots = roots;
+  task.on_leaf = Ref::borrow(on_leaf);
+  task.dependencies = count_dependencies(roots);
+}
+
+OpenPass::~OpenPass() = default;
+
+void OpenPass::feed(const std::vector<Edge> &edges, const Tensors &gradients) {
+  Task &task = state_->task;
+  Queue ready;
+  std::unordered_set<BackwardNode *> queued;
+  for (size_t i = 0; i < edges.size(); ++i) {
+    BackwardNode *node = edges[i].grad_node.get();
+    auto found = task.dependencies.find(node);
+    check(found != task.dependencies.end(), "a gradient for ", node->name(), ", which is not a root of the pass");
+    if (gradients[i]) put_gradient(edges[i], gradients[i], &task);
+    if (found->second == 0 && queued.insert(node).second) ready.emplace(order_of(node), edges[i].grad_node);
+  }
+  Running guard(&task);
+  ag::AutoDiffGuard auto_diff(engine_face());
+  GradMode mode(false);
+  run_ready(&task, state_->options, &ready);
+  task.callbacks.clear();
+}
+
+std::vector<bool> reached_nodes(const std::vector<Edge> &roots, const std::vector<BackwardNodePtr> &nodes) {
+  const Counts reached = count_dependencies(roots);
+  std::vector<bool> r;
+  for (auto &node : nodes) r.push_back(reached.count(node.get()) != 0);
+  return r;
 }
 
 }  // namespace msa

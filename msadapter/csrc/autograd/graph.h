@@ -172,6 +172,22 @@ struct BackwardOptions {
 // Returns the gradients of `inputs` (null where unreachable), empty when inputs is empty.
 Tensors run_backward(const std::vector<Edge> &roots, const Tensors &gradients, const std::vector<Edge> &inputs,
                      const BackwardOptions &o);
+// A backward pass whose gradients arrive one after the other, because some of them come from other processes. A node
+// runs when all edges that lead to it from the given roots have been followed. Leaves do not accumulate into `.grad`:
+// `on_leaf` is called with the leaf and its gradient.
+class OpenPass {
+ public:
+  OpenPass(const std::vector<Edge> &roots, PyObject *on_leaf, bool keep_graph);
+  ~OpenPass();
+  // Adds gradients to edges of roots and runs every node that has become ready.
+  void feed(const std::vector<Edge> &edges, const Tensors &gradients);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+// Which of the nodes can be reached from the roots.
+std::vector<bool> reached_nodes(const std::vector<Edge> &roots, const std::vector<BackwardNodePtr> &nodes);
 void queue_callback(PyObject *f);
 bool will_execute(const BackwardNodePtr &node);  // whether the running pass reaches this node
 int64_t current_task();                          // the number of the running pass, or -1

@@ -93,6 +93,49 @@ MSA_FUNCTION(backward) {
     return t.release();
   });
 }
+constexpr const char *PASS = "msadapter.open_pass";
+
+OpenPass *open_pass_of(PyObject *capsule) {
+  auto *pass = static_cast<OpenPass *>(PyCapsule_GetPointer(capsule, PASS));
+  if (!pass) throw PythonError{};
+  return pass;
+}
+// open_pass(roots, on_leaf, keep_graph) -> pass, into which feed_pass puts gradients one after the other
+MSA_FUNCTION(open_pass) {
+  return guarded([&] {
+    expect(n, 3);
+    auto pass = std::make_unique<OpenPass>(edges_from(a[0]), a[1], PyObject_IsTrue(a[2]));
+    Ref capsule = checked(PyCapsule_New(
+        pass.get(), PASS, [](PyObject *c) { delete static_cast<OpenPass *>(PyCapsule_GetPointer(c, PASS)); }));
+    pass.release();
+    return capsule.release();
+  });
+}
+// feed_pass(pass, edges of roots, gradients)
+MSA_FUNCTION(feed_pass) {
+  return guarded([&]() -> PyObject * {
+    expect(n, 3);
+    open_pass_of(a[0])->feed(edges_from(a[1]), tensors_from(a[2]));
+    Py_RETURN_NONE;
+  });
+}
+// reached_nodes(roots, nodes): those of the nodes that can be reached from the roots
+MSA_FUNCTION(reached_nodes_) {
+  return guarded([&] {
+    expect(n, 2);
+    Ref seq = checked(PySequence_Fast(a[1], "expected a sequence of nodes"));
+    std::vector<BackwardNodePtr> nodes;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(seq.get()); ++i) {
+      nodes.push_back(node_from(PySequence_Fast_GET_ITEM(seq.get(), i)));
+      if (!nodes.back()) throw TypeError("expected a node");
+    }
+    const std::vector<bool> reached = reached_nodes(edges_from(a[0]), nodes);
+    Ref r = checked(PyList_New(0));
+    for (size_t i = 0; i < reached.size(); ++i)
+      if (reached[i] && PyList_Append(r.get(), PySequence_Fast_GET_ITEM(seq.get(), i)) < 0) throw PythonError{};
+    return r.release();
+  });
+}
 MSA_FUNCTION(py_queue_callback) {
   return guarded([&]() -> PyObject * {
     (void)n;
@@ -232,6 +275,9 @@ PyMethodDef functions[] = {MSA_ENTRY("get_grad", get_grad),
                            MSA_ENTRY("grad_accumulator", grad_accumulator),
                            MSA_ENTRY("gradient_edge", gradient_edge),
                            MSA_ENTRY("backward", backward),
+                           MSA_ENTRY("open_pass", open_pass),
+                           MSA_ENTRY("feed_pass", feed_pass),
+                           MSA_ENTRY("reached_nodes", reached_nodes_),
                            MSA_ENTRY("queue_callback", py_queue_callback),
                            MSA_ENTRY("push_saved_hooks", push_saved_hooks),
                            MSA_ENTRY("pop_saved_hooks", pop_saved_hooks),

@@ -78,6 +78,52 @@ class FunctionNode final : public Node {
   Ref ctx_, backward_;
 };
 
+// A node whose gradients a Python function computes from a tuple of gradients, one for each output.
+class CalledNode final : public Node {
+ public:
+  CalledNode(const std::string &name, size_t outputs, PyObject *function)
+      : Node(name, outputs), function_(Ref::borrow(function)) {}
+  Tensors apply(const Tensors &grads) override {
+    Ref given = checked(PyTuple_New(grads.size()));
+    for (size_t i = 0; i < grads.size(); ++i) PyTuple_SET_ITEM(given.get(), i, python_tensor(grads[i]).release());
+    Ref r = checked(PyObject_CallFunctionObjArgs(function_.get(), given.get(), nullptr));
+    Ref seq = checked(PySequence_Fast(r.get(), "the function of a node must return a sequence"));
+    Tensors out;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(seq.get()); ++i) {
+      PyObject *e = PySequence_Fast_GET_ITEM(seq.get(), i);
+      out.push_back(e == Py_None ? nullptr : arg_tensor(e));
+    }
+    return out;
+  }
+  bool single_use() const override { return false; }
+  bool runs_without_gradient() const override { return true; }
+
+ private:
+  Ref function_;
+};
+
+// make_called_node(name, function, inputs, outputs) -> node. Its gradients go to `inputs`, tensors that require grad.
+// Its first outputs are the tensors `outputs`, whose history it becomes; a number stands for outputs that are no
+// tensors here.
+PyObject *make_called_node(PyObject *, PyObject *const *a, Py_ssize_t n) {
+  return guarded([&] {
+    expect(n, 4);
+    Ref inputs = checked(PySequence_Fast(a[2], "inputs must be a sequence"));
+    const bool counted = PyLong_Check(a[3]);
+    Ref outputs = counted ? Ref() : checked(PySequence_Fast(a[3], "outputs must be a sequence or a number"));
+    const size_t count = counted ? static_cast<size_t>(int_from(a[3])) : PySequence_Fast_GET_SIZE(outputs.get());
+    auto node = Node::make<CalledNode>(PyUnicode_AsUTF8(a[0]), count, a[1]);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(inputs.get()); ++i)
+      node->add_next_edge(edge_of(arg_tensor(PySequence_Fast_GET_ITEM(inputs.get(), i))));
+    for (size_t i = 0; !counted && i < count; ++i) {
+      TensorPtr t = arg_tensor(PySequence_Fast_GET_ITEM(outputs.get(), i));
+      node->add_output_metadata(t);
+      set_history(t, node, i);
+    }
+    return node_object(node);
+  });
+}
+
 constexpr const char *EDGES = "msadapter.function_edges";
 
 // Returns the histories of a Function's arguments. They are taken before forward runs, because an in-place write in
@@ -484,6 +530,8 @@ PyMethodDef functions[] = {
     {"make_function_node", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_function_node)),
      METH_FASTCALL, nullptr},
     {"function_saved", function_saved, METH_O, nullptr},
+    {"make_called_node", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_called_node)), METH_FASTCALL,
+     nullptr},
     {"node_context", node_context, METH_O, nullptr},
     {"node_saved", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(node_saved)), METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr}};

@@ -3,6 +3,7 @@ import builtins as _builtins
 from torch._stub_types import *
 from enum import Enum as _Enum
 from torch.distributed import algorithms as algorithms
+from torch.distributed import autograd as autograd
 from torch.distributed import checkpoint as checkpoint
 from torch.distributed import constants as constants
 from torch.distributed import device_mesh as device_mesh

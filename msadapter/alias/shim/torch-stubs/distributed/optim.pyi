@@ -4,6 +4,11 @@ from torch._stub_types import *
 from torch.distributed.algorithms.join import Joinable as _base_Joinable
 from torch.optim.optimizer import Optimizer as _base_Optimizer
 
+class DistributedOptimizer:
+    is_functional_optim: _Any
+    remote_optimizers: _Any
+    def __init__(self, optimizer_class, params_rref, *args, **kwargs) -> None: ...
+    def step(self, context_id: _int) -> None: ...
 class PostLocalSGDOptimizer(_base_Optimizer):
     averager: _Any
     defaults: _Any
