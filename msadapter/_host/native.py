@@ -34,6 +34,8 @@ from .troubleshooting import see
 MINDSPORE_VERSION = "2.10.0"
 SOURCES = Path(__file__).parents[1] / "csrc"
 OPERATOR_UNITS = 8
+# Sources that are compiled as one unit. What MindSpore's headers instantiate costs each unit eight seconds, a source itself one.
+FILES_OF_A_UNIT = 4
 # Folders whose sources include no header of MindSpore or Python.
 _WITHOUT_MINDSPORE = ("kernels", "distributed")
 
@@ -170,6 +172,7 @@ def _device_flags(root: Path) -> list[str]:
         ms / "ccsrc/include",
         ms / "ccsrc/minddata/mindrecord/include",
         Path(sysconfig.get_paths()["include"]),
+        SOURCES,
     ]
     return [
         "-std=c++17",
@@ -324,9 +327,11 @@ class _Compilation:
         return self._cached(path.stem, ".o", path, kernel_flags(self.instruction_set), content, python=False)
 
     def device(self, path: Path, stub: Path, content: bytes, level: str) -> Path:
-        own = (
-            b"".join(_with_headers(path, {}).values()) if path.is_relative_to(SOURCES) else path.read_bytes()
-        )
+        """Compile a unit, which may include sources of this project."""
+        included = (SOURCES / name for name in re.findall(r'^#include "(.+\.cpp)"$', path.read_text(), re.M))
+        own = path.read_bytes()
+        for source in included:
+            own += b"".join(_with_headers(source, {}).values())
         flags = [*_device_flags(self.root), level, *_sanitizer_flags(), "-include", str(stub)]
         return self._cached(path.stem, ".o", path, flags, content + own)
 
@@ -359,17 +364,31 @@ def _parallel(jobs) -> list[Path]:
         return [future.result() for future in futures]
 
 
-def _extension_objects(compilation: _Compilation) -> list[Path]:
-    """Compile the kernels and the dispatcher. Unchanged files come from the cache."""
-    units = [p for p in _source_files() if p.suffix == ".cpp"]
-    kernels = [p for p in units if p.relative_to(SOURCES).parts[0] in _WITHOUT_MINDSPORE]
+def _device_units(sources: list[Path], work: Path) -> list[Path]:
+    """Write the units of some sources to ``work``: each includes a few sources of one folder."""
+    folders: dict[str, list[str]] = {}
+    for path in sources:
+        place = path.relative_to(SOURCES)
+        folders.setdefault(place.parts[0], []).append(str(place))
+    units = []
+    for folder, names in folders.items():
+        count = -(-len(names) // FILES_OF_A_UNIT)
+        for number in range(count):
+            units.append(work / f"{folder}_{number}.cpp")
+            units[-1].write_text("".join(f'#include "{name}"\n' for name in names[number::count]))
+    return units
+
+
+def _extension_objects(compilation: _Compilation, work: Path) -> list[Path]:
+    """Compile the kernels and the dispatcher. What has not changed comes from the cache."""
+    sources = [p for p in _source_files() if p.suffix == ".cpp"]
+    kernels = [p for p in sources if p.relative_to(SOURCES).parts[0] in _WITHOUT_MINDSPORE]
+    units = _device_units([p for p in sources if p not in kernels], work)
     # the headers of MindSpore are precompiled while the kernels compile
     with ThreadPoolExecutor(max_workers=1) as beside:
         header = beside.submit(compilation.precompiled, "dispatch/op.h", "-O2")
         done = _parallel([(compilation.kernel, p) for p in sorted(kernels, key=lambda p: -p.stat().st_size)])
-        return done + _parallel(
-            [(compilation.device, p, *header.result(), "-O2") for p in units if p not in kernels]
-        )
+        return done + _parallel([(compilation.device, unit, *header.result(), "-O2") for unit in units])
 
 
 def _operator_objects(compilation: _Compilation, work: Path) -> list[Path]:
@@ -465,7 +484,9 @@ def build(verbose: bool = False, thorough: bool = False) -> Path:
     target = library_path()
     if verbose and not target.exists():
         print("building the CPU kernels (once for this machine; about two minutes on two cores)", flush=True)
-    return _locked(target, lambda compilation, work: (_extension_objects(compilation), []), verbose, thorough)
+    return _locked(
+        target, lambda compilation, work: (_extension_objects(compilation, work), []), verbose, thorough
+    )
 
 
 def build_operators(library: Path | None = None, verbose: bool = False) -> Path:

@@ -53,7 +53,7 @@ def prebuild(folder: Path, names: list[str]) -> None:
             for name in names:
                 print(f"compiling the kernels for {name} ({instructions.known()[name].about})", flush=True)
                 compilation = native._Compilation(root, cached / "objects", False, name)
-                files = native._extension_objects(compilation)
+                files = native._extension_objects(compilation, Path(work))
                 _link(folder / name / packaged.LIBRARY, files, [f"-Wl,-soname,{_SONAME}"], root)
             print("compiling the library of MindSpore's operators", flush=True)
             compilation = native._Compilation(root, cached / "objects", False)

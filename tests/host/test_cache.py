@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setattr(native, "_compile", compiled)
     monkeypatch.setattr(native, "library_path", lambda: folder / "key" / "_C.so")
-    monkeypatch.setattr(native, "_extension_objects", lambda compilation: [])
+    monkeypatch.setattr(native, "_extension_objects", lambda compilation, work: [])
     return folder
 
 

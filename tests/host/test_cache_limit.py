@@ -207,7 +207,7 @@ def test_a_build_prunes_and_keeps_what_it_uses(root, monkeypatch) -> None:
     source.write_text("int x;")
     monkeypatch.setattr(native, "_compile", compiled)
     monkeypatch.setattr(
-        native, "_extension_objects", lambda one: [one._cached("unit", ".o", source, [], b"content")]
+        native, "_extension_objects", lambda one, work: [one._cached("unit", ".o", source, [], b"content")]
     )
     library = native.build()
     (first,) = (root / "objects").glob("*.o")
@@ -230,7 +230,7 @@ def test_two_builds_at_once_remove_nothing_of_each_other(root, monkeypatch) -> N
 
     monkeypatch.setattr(native, "compiler", lambda: "/bin/true")
     monkeypatch.setattr(native, "library_path", path)
-    monkeypatch.setattr(native, "_extension_objects", lambda one: [])
+    monkeypatch.setattr(native, "_extension_objects", lambda one, work: [])
     monkeypatch.setattr(
         native, "_compile", lambda command, *_: Path(command[command.index("-o") + 1]).write_bytes(b"x" * 900)
     )

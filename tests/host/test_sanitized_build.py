@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from msadapter._host import native
@@ -10,10 +11,13 @@ from msadapter._host import native
 def test_every_source_is_compiled_with_the_sanitizers(monkeypatch, tmp_path):
     monkeypatch.setenv("MSADAPTER_SANITIZE", "address,undefined")
     monkeypatch.setenv("MSADAPTER_CACHE", str(tmp_path))
-    commands = {}
+    commands, compiled = {}, set()
 
     def record(command, source, verbose):
         commands[Path(source)] = command
+        if source.suffix == ".cpp":  # a source, or a unit that includes some
+            included = re.findall(r'^#include "(.+\.cpp)"$', source.read_text(), re.M)
+            compiled.update(native.SOURCES / name for name in included)
         Path(command[command.index("-o") + 1]).write_bytes(b"")
 
     monkeypatch.setattr(native, "_compile", record)
@@ -21,11 +25,11 @@ def test_every_source_is_compiled_with_the_sanitizers(monkeypatch, tmp_path):
     (tmp_path / "objects").mkdir()
     native._link(
         target,
-        lambda compilation, work: (native._extension_objects(compilation), []),
+        lambda compilation, work: (native._extension_objects(compilation, work), []),
         native._mindspore_root(),
         False,
     )
     sources = set(native.SOURCES.rglob("*.cpp"))
     assert len(sources) > 80
-    assert sources | {target} <= set(commands)
+    assert sources | {target} <= compiled | set(commands)
     assert all("-fsanitize=address,undefined" in command for command in commands.values())

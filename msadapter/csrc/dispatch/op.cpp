@@ -316,7 +316,7 @@ PyObject *set_fills_empty(PyObject *, PyObject *on) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {
+PyMethodDef op_functions[] = {
     {"set_fills_empty", set_fills_empty, METH_O,
      "whether new tensors are filled with a known value; their Python bodies then do it"},
     {"set_default_device", set_default_device, METH_O,
@@ -365,7 +365,7 @@ bool init_ops(PyObject *module) {
   bound_op_type.tp_descr_get = op_get;
   bound_op_type.tp_getset = bound_members;
   if (PyType_Ready(&op_type) < 0 || PyType_Ready(&bound_op_type) < 0) return false;
-  return PyModule_AddFunctions(module, functions) == 0;
+  return PyModule_AddFunctions(module, op_functions) == 0;
 }
 
 }  // namespace msa

@@ -14,7 +14,7 @@ bool any_argument_requires_grad(const Op &op, PyObject **slots) {
   return required;
 }
 
-void check_history(const Op &op, const Operand *v, PyObject **slots, PyObject *out) {
+void check_out_history(const Op &op, const Operand *v, PyObject **slots, PyObject *out) {
   if (!op.differentiable || !grad_enabled()) return;
   bool required = v ? any_requires_grad(op, v) : any_argument_requires_grad(op, slots);
   each_tensor_in(out, [&](const TensorPtr &t) { required = required || requires_grad(t); });
@@ -69,7 +69,7 @@ Ref take_options_of_out(const Op &op, PyObject **slots, PyObject *out) {
 }
 
 void check_out(const Op &op, const Operand *v, PyObject **slots, PyObject *out) {
-  check_history(op, v, slots, out);
+  check_out_history(op, v, slots, out);
   // Objects that are not tensors are refused when the results are written.
   each_tensor_in(out, [&](const TensorPtr &t) {
     check_inplace(t, op.composite && requires_grad(t));

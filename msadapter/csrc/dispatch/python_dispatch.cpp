@@ -263,7 +263,7 @@ PyObject *return_to_dispatch(PyObject *, PyObject *inside) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {
+PyMethodDef python_dispatch_functions[] = {
     {"leave_dispatch", leave_dispatch, METH_NOARGS, nullptr},
     {"return_to_dispatch", return_to_dispatch, METH_O, nullptr},
     {"set_python_dispatch_handlers", set_python_dispatch_handlers, METH_O, nullptr},
@@ -278,6 +278,6 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-bool init_python_dispatch(PyObject *module) { return PyModule_AddFunctions(module, functions) == 0; }
+bool init_python_dispatch(PyObject *module) { return PyModule_AddFunctions(module, python_dispatch_functions) == 0; }
 
 }  // namespace msa

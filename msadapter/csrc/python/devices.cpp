@@ -128,7 +128,7 @@ PyObject *host_int64(PyObject *, PyObject *object) {
   });
 }
 
-PyMethodDef functions[] = {
+PyMethodDef devices_functions[] = {
     {"copied_to", py_copied_to, METH_VARARGS,
      "copied_to(tensor, tag, non_blocking=False) -> a copy on the device with that tag"},
     {"pinned", py_pinned, METH_O,
@@ -158,7 +158,7 @@ PyMethodDef functions[] = {
 
 bool init_devices(PyObject *module) {
   find_accelerator();
-  return PyModule_AddFunctions(module, functions) == 0;
+  return PyModule_AddFunctions(module, devices_functions) == 0;
 }
 
 }  // namespace msa

@@ -341,7 +341,7 @@ PyObject *channels_test(PyObject *, PyObject *args) {
   });
 }
 
-PyMethodDef functions[] = {
+PyMethodDef exchange_functions[] = {
     {"channels_bytes", channels_bytes, METH_VARARGS, "channels_bytes(ranks): size of the memory for messages"},
     {"channels_open", channels_open, METH_VARARGS, "channels_open(file, offset, ranks, rank): a rank's view of it"},
     {"channels_send", channels_send, METH_VARARGS, "channels_send(channels, tensor, to) -> (transfer, number)"},
@@ -363,6 +363,6 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-bool init_exchange(PyObject *module) { return PyModule_AddFunctions(module, functions) == 0; }
+bool init_exchange(PyObject *module) { return PyModule_AddFunctions(module, exchange_functions) == 0; }
 
 }  // namespace msa

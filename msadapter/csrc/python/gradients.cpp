@@ -270,36 +270,36 @@ MSA_FUNCTION(strip_autograd) {  // detach_()
   });
 }
 
-PyMethodDef functions[] = {MSA_ENTRY("get_grad", get_grad),
-                           MSA_ENTRY("set_grad", set_grad),
-                           MSA_ENTRY("grad_accumulator", grad_accumulator),
-                           MSA_ENTRY("gradient_edge", gradient_edge),
-                           MSA_ENTRY("backward", backward),
-                           MSA_ENTRY("open_pass", open_pass),
-                           MSA_ENTRY("feed_pass", feed_pass),
-                           MSA_ENTRY("reached_nodes", reached_nodes_),
-                           MSA_ENTRY("queue_callback", py_queue_callback),
-                           MSA_ENTRY("push_saved_hooks", push_saved_hooks),
-                           MSA_ENTRY("pop_saved_hooks", pop_saved_hooks),
-                           MSA_ENTRY("saved_hooks_count", saved_hooks_count),
-                           MSA_ENTRY("current_graph_task_id", current_task_),
-                           MSA_ENTRY("current_graph_task_keeps_graph", current_task_keeps_graph_),
-                           MSA_ENTRY("current_graph_task_execution_order", execution_order_),
-                           MSA_ENTRY("is_inference_mode_enabled", inference_mode_),
-                           MSA_ENTRY("set_inference_mode", set_inference_mode_),
-                           MSA_ENTRY("is_inference", is_inference_),
-                           MSA_ENTRY("mark_inference", mark_inference_),
-                           MSA_ENTRY("is_grad_enabled", is_grad_enabled),
-                           MSA_ENTRY("set_grad_enabled", set_grad_enabled),
-                           MSA_ENTRY("is_view", is_view_),
-                           MSA_ENTRY("mark_view", mark_view),
-                           MSA_ENTRY("set_version", set_version),
-                           MSA_ENTRY("renew_accumulator", renew_accumulator_),
-                           MSA_ENTRY("strip_autograd", strip_autograd),
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef gradients_functions[] = {MSA_ENTRY("get_grad", get_grad),
+                                     MSA_ENTRY("set_grad", set_grad),
+                                     MSA_ENTRY("grad_accumulator", grad_accumulator),
+                                     MSA_ENTRY("gradient_edge", gradient_edge),
+                                     MSA_ENTRY("backward", backward),
+                                     MSA_ENTRY("open_pass", open_pass),
+                                     MSA_ENTRY("feed_pass", feed_pass),
+                                     MSA_ENTRY("reached_nodes", reached_nodes_),
+                                     MSA_ENTRY("queue_callback", py_queue_callback),
+                                     MSA_ENTRY("push_saved_hooks", push_saved_hooks),
+                                     MSA_ENTRY("pop_saved_hooks", pop_saved_hooks),
+                                     MSA_ENTRY("saved_hooks_count", saved_hooks_count),
+                                     MSA_ENTRY("current_graph_task_id", current_task_),
+                                     MSA_ENTRY("current_graph_task_keeps_graph", current_task_keeps_graph_),
+                                     MSA_ENTRY("current_graph_task_execution_order", execution_order_),
+                                     MSA_ENTRY("is_inference_mode_enabled", inference_mode_),
+                                     MSA_ENTRY("set_inference_mode", set_inference_mode_),
+                                     MSA_ENTRY("is_inference", is_inference_),
+                                     MSA_ENTRY("mark_inference", mark_inference_),
+                                     MSA_ENTRY("is_grad_enabled", is_grad_enabled),
+                                     MSA_ENTRY("set_grad_enabled", set_grad_enabled),
+                                     MSA_ENTRY("is_view", is_view_),
+                                     MSA_ENTRY("mark_view", mark_view),
+                                     MSA_ENTRY("set_version", set_version),
+                                     MSA_ENTRY("renew_accumulator", renew_accumulator_),
+                                     MSA_ENTRY("strip_autograd", strip_autograd),
+                                     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
-bool init_gradients(PyObject *module) { return PyModule_AddFunctions(module, functions) == 0; }
+bool init_gradients(PyObject *module) { return PyModule_AddFunctions(module, gradients_functions) == 0; }
 
 }  // namespace msa

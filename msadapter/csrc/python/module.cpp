@@ -172,30 +172,30 @@ MSA_FUNCTION(py_install_overrides) {
   });
 }
 
-PyMethodDef functions[] = {MSA_ENTRY("bind_dtype", py_bind_dtype),
-                           MSA_ENTRY("dtype_from_ms", dtype_from_ms),
-                           MSA_ENTRY("ms_type_id", ms_type_id),
-                           MSA_ENTRY("default_dtype", py_default_dtype),
-                           MSA_ENTRY("set_default_dtype", py_set_default_dtype),
-                           MSA_ENTRY("promote_types", py_promote_types),
-                           MSA_ENTRY("cpp_type_name", py_cpp_type_name),
-                           MSA_ENTRY("set_autocast", set_autocast),
-                           MSA_ENTRY("autocast_enabled", autocast_enabled),
-                           MSA_ENTRY("fused_instructions", fused_instruction_names),
-                           MSA_ENTRY("num_threads", py_num_threads),
-                           MSA_ENTRY("set_num_threads", py_set_num_threads),
-                           MSA_ENTRY("memory_stats", py_memory_stats),
-                           MSA_ENTRY("reset_peak", py_reset_peak),
-                           MSA_ENTRY("release_cached", py_release_cached),
-                           MSA_ENTRY("set_fast_path", py_set_fast_path),
-                           MSA_ENTRY("fast_path", py_fast_path),
-                           MSA_ENTRY("bind_transforms", py_bind_transforms),
-                           MSA_ENTRY("names", names),
-                           MSA_ENTRY("install_overrides", py_install_overrides),
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef module_functions[] = {MSA_ENTRY("bind_dtype", py_bind_dtype),
+                                  MSA_ENTRY("dtype_from_ms", dtype_from_ms),
+                                  MSA_ENTRY("ms_type_id", ms_type_id),
+                                  MSA_ENTRY("default_dtype", py_default_dtype),
+                                  MSA_ENTRY("set_default_dtype", py_set_default_dtype),
+                                  MSA_ENTRY("promote_types", py_promote_types),
+                                  MSA_ENTRY("cpp_type_name", py_cpp_type_name),
+                                  MSA_ENTRY("set_autocast", set_autocast),
+                                  MSA_ENTRY("autocast_enabled", autocast_enabled),
+                                  MSA_ENTRY("fused_instructions", fused_instruction_names),
+                                  MSA_ENTRY("num_threads", py_num_threads),
+                                  MSA_ENTRY("set_num_threads", py_set_num_threads),
+                                  MSA_ENTRY("memory_stats", py_memory_stats),
+                                  MSA_ENTRY("reset_peak", py_reset_peak),
+                                  MSA_ENTRY("release_cached", py_release_cached),
+                                  MSA_ENTRY("set_fast_path", py_set_fast_path),
+                                  MSA_ENTRY("fast_path", py_fast_path),
+                                  MSA_ENTRY("bind_transforms", py_bind_transforms),
+                                  MSA_ENTRY("names", names),
+                                  MSA_ENTRY("install_overrides", py_install_overrides),
+                                  {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_C", "native layer of msadapter", -1, functions, nullptr, nullptr, nullptr, nullptr};
+    PyModuleDef_HEAD_INIT, "_C", "native layer of msadapter", -1, module_functions, nullptr, nullptr, nullptr, nullptr};
 
 // Lets this thread, and those that it starts, compute with numbers below the smallest normal one. MindSpore's libraries
 // for aarch64 make the processor flush them to zero when they are loaded; those for x86-64 do not.

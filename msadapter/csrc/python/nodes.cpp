@@ -524,7 +524,7 @@ PyObject *node_class(PyObject *, PyObject *name) {  // the Python class of the n
   });
 }
 
-PyMethodDef functions[] = {
+PyMethodDef nodes_functions[] = {
     {"node_class", node_class, METH_O, nullptr},
     {"function_edges", function_edges, METH_O, nullptr},
     {"make_function_node", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_function_node)),
@@ -575,7 +575,7 @@ BackwardNodePtr node_from(PyObject *o) {
 bool init_nodes(PyObject *module) {
   node_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&node_spec));
   saved_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&saved_spec));
-  if (!node_type || !saved_type || PyModule_AddFunctions(module, functions) < 0) return false;
+  if (!node_type || !saved_type || PyModule_AddFunctions(module, nodes_functions) < 0) return false;
   Py_INCREF(node_type);
   Py_INCREF(saved_type);
   if (PyModule_AddObject(module, "SavedTensor", reinterpret_cast<PyObject *>(saved_type)) < 0) return false;

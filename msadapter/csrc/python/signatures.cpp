@@ -148,19 +148,19 @@ MSA_FUNCTION(signature_counts) {
   });
 }
 
-PyMethodDef functions[] = {MSA_ENTRY("ledger_open", ledger_open),
-                           MSA_ENTRY("ledger_unconfirmed", ledger_unconfirmed),
-                           MSA_ENTRY("ledger_sign", ledger_sign),
-                           MSA_ENTRY("signature_fields", signature_fields),
-                           MSA_ENTRY("signature_alone", signature_alone),
-                           MSA_ENTRY("signature_sending", signature_sending),
-                           MSA_ENTRY("signature_sent", signature_sent),
-                           MSA_ENTRY("signatures_disagreeing", signatures_disagreeing),
-                           MSA_ENTRY("signature_flow", signature_flow),
-                           MSA_ENTRY("signature_flow_to_all", signature_flow_to_all),
-                           MSA_ENTRY("signature_flow_from_all", signature_flow_from_all),
-                           MSA_ENTRY("signature_counts", signature_counts),
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef signatures_functions[] = {MSA_ENTRY("ledger_open", ledger_open),
+                                      MSA_ENTRY("ledger_unconfirmed", ledger_unconfirmed),
+                                      MSA_ENTRY("ledger_sign", ledger_sign),
+                                      MSA_ENTRY("signature_fields", signature_fields),
+                                      MSA_ENTRY("signature_alone", signature_alone),
+                                      MSA_ENTRY("signature_sending", signature_sending),
+                                      MSA_ENTRY("signature_sent", signature_sent),
+                                      MSA_ENTRY("signatures_disagreeing", signatures_disagreeing),
+                                      MSA_ENTRY("signature_flow", signature_flow),
+                                      MSA_ENTRY("signature_flow_to_all", signature_flow_to_all),
+                                      MSA_ENTRY("signature_flow_from_all", signature_flow_from_all),
+                                      MSA_ENTRY("signature_counts", signature_counts),
+                                      {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
@@ -182,6 +182,6 @@ std::vector<int64_t> counts_from(PyObject *o) {
   return counts;
 }
 
-bool init_signatures(PyObject *module) { return PyModule_AddFunctions(module, functions) == 0; }
+bool init_signatures(PyObject *module) { return PyModule_AddFunctions(module, signatures_functions) == 0; }
 
 }  // namespace msa

@@ -289,36 +289,36 @@ MSA_FUNCTION(put_device_tag) {
   });
 }
 
-PyMethodDef functions[] = {MSA_ENTRY("stride", stride),
-                           MSA_ENTRY("storage_offset", storage_offset),
-                           MSA_ENTRY("is_contiguous", contiguous),
-                           MSA_ENTRY("data_ptr", data_ptr),
-                           MSA_ENTRY("storage_ptr", storage_ptr),
-                           MSA_ENTRY("storage_nbytes", storage_nbytes),
-                           MSA_ENTRY("storage_id", storage_id),
-                           MSA_ENTRY("raw_empty", raw_empty),
-                           MSA_ENTRY("bytes_reached", bytes_reached),
-                           MSA_ENTRY("raw_view", raw_view),
-                           MSA_ENTRY("detach", detach),
-                           MSA_ENTRY("fresh_version", fresh_version),
-                           MSA_ENTRY("set_data", set_data),
-                           MSA_ENTRY("set_geometry", set_geometry),
-                           MSA_ENTRY("become_view", py_become_view),
-                           MSA_ENTRY("to_meta", to_meta),
-                           MSA_ENTRY("resize_storage", resize_storage),
-                           MSA_ENTRY("move_storage", move_storage),
-                           MSA_ENTRY("from_buffer", from_buffer),
-                           MSA_ENTRY("bump_version", bump_version),
-                           MSA_ENTRY("inplace_check", inplace_check),
-                           MSA_ENTRY("check_history", py_check_history),
-                           MSA_ENTRY("copy_into", py_copy_into),
-                           MSA_ENTRY("alias", alias),
-                           MSA_ENTRY("device_tag", get_device_tag),
-                           MSA_ENTRY("set_device_tag", put_device_tag),
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef storage_functions[] = {MSA_ENTRY("stride", stride),
+                                   MSA_ENTRY("storage_offset", storage_offset),
+                                   MSA_ENTRY("is_contiguous", contiguous),
+                                   MSA_ENTRY("data_ptr", data_ptr),
+                                   MSA_ENTRY("storage_ptr", storage_ptr),
+                                   MSA_ENTRY("storage_nbytes", storage_nbytes),
+                                   MSA_ENTRY("storage_id", storage_id),
+                                   MSA_ENTRY("raw_empty", raw_empty),
+                                   MSA_ENTRY("bytes_reached", bytes_reached),
+                                   MSA_ENTRY("raw_view", raw_view),
+                                   MSA_ENTRY("detach", detach),
+                                   MSA_ENTRY("fresh_version", fresh_version),
+                                   MSA_ENTRY("set_data", set_data),
+                                   MSA_ENTRY("set_geometry", set_geometry),
+                                   MSA_ENTRY("become_view", py_become_view),
+                                   MSA_ENTRY("to_meta", to_meta),
+                                   MSA_ENTRY("resize_storage", resize_storage),
+                                   MSA_ENTRY("move_storage", move_storage),
+                                   MSA_ENTRY("from_buffer", from_buffer),
+                                   MSA_ENTRY("bump_version", bump_version),
+                                   MSA_ENTRY("inplace_check", inplace_check),
+                                   MSA_ENTRY("check_history", py_check_history),
+                                   MSA_ENTRY("copy_into", py_copy_into),
+                                   MSA_ENTRY("alias", alias),
+                                   MSA_ENTRY("device_tag", get_device_tag),
+                                   MSA_ENTRY("set_device_tag", put_device_tag),
+                                   {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
-bool init_storage(PyObject *module) { return PyModule_AddFunctions(module, functions) == 0; }
+bool init_storage(PyObject *module) { return PyModule_AddFunctions(module, storage_functions) == 0; }
 
 }  // namespace msa

@@ -220,14 +220,14 @@ MSA_FUNCTION(bind_parameter) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {MSA_ENTRY("item", item),
-                           MSA_ENTRY("tolist", to_list),
-                           MSA_ENTRY("bind_types", bind_types),
-                           MSA_ENTRY("bind_parameter", bind_parameter),
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef tensor_class_functions[] = {MSA_ENTRY("item", item),
+                                        MSA_ENTRY("tolist", to_list),
+                                        MSA_ENTRY("bind_types", bind_types),
+                                        MSA_ENTRY("bind_parameter", bind_parameter),
+                                        {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
-bool init_tensor_class(PyObject *module) { return PyModule_AddFunctions(module, functions) == 0; }
+bool init_tensor_class(PyObject *module) { return PyModule_AddFunctions(module, tensor_class_functions) == 0; }
 
 }  // namespace msa
