@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -142,6 +143,16 @@ class _Pass(threading.local):
 
 _pass = _Pass()
 _DEEPEST = 60  # backward passes nested in one thread; PyTorch's engine changes the thread at the same depth
+
+
+@contextlib.contextmanager
+def without_leaves():
+    """Within the block, this thread runs a pass that does not accumulate into `.grad` of the leaves."""
+    outer, _pass.whole = _pass.whole, False
+    try:
+        yield
+    finally:
+        _pass.whole = outer
 
 
 def _is_checkpoint_valid() -> bool:

@@ -241,7 +241,8 @@ void evaluate(BackwardNode *node, Tensors grads, Task *task, const BackwardOptio
   Tensors kept;
   const bool post = ours && ours->has_post_hooks();
   if (post) kept = grads;
-  if (task->on_leaf && ours && ours->is_accumulate()) {
+  const bool to_program = task->on_leaf && ours && ours->is_accumulate();
+  if (to_program) {
     auto *acc = static_cast<AccumulateGrad *>(ours);
     if (hooked && ours->hooks().post_accumulate && PyDict_Size(ours->hooks().post_accumulate.get()) > 0) {
       PyErr_SetString(PyExc_NotImplementedError,
@@ -252,14 +253,15 @@ void evaluate(BackwardNode *node, Tensors grads, Task *task, const BackwardOptio
     if (acc->leaf() && has_gradient())
       checked(PyObject_CallFunctionObjArgs(task->on_leaf.get(), checked(acc->object()).get(),
                                            checked(wrap(grads[0])).get(), nullptr));
-    return;
   }
   Tensors out;
-  if (has_gradient() || (ours && ours->runs_without_gradient()))
+  if (to_program)
+    out = {};
+  else if (has_gradient() || (ours && ours->runs_without_gradient()))
     out = call_node(node, ours, &grads);
   else
     out.resize(node->next_edges().size());
-  if (hooked && ours->is_accumulate()) {
+  if (hooked && ours->is_accumulate() && !to_program) {
     auto *acc = static_cast<AccumulateGrad *>(ours);
     if (acc->leaf())
       for_each_hook(ours->hooks().post_accumulate, [&](PyObject *f) {

@@ -14,6 +14,7 @@ from typing import Any
 
 from ... import ops
 from ..._host.native import load
+from ...autograd._passes import without_leaves
 from ...futures import Future, collect_all
 
 _C = load()
@@ -138,7 +139,8 @@ class _Pass:
                 self.native = _C.open_pass(starts, context.take_gradient, keep_graph)
             outer, _running.outgoing = _running.outgoing, []
             try:
-                _C.feed_pass(self.native, edges, grads)
+                with without_leaves():
+                    _C.feed_pass(self.native, edges, grads)
                 outgoing = _running.outgoing
             finally:
                 _running.outgoing = outer

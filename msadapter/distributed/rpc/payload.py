@@ -7,12 +7,14 @@ import math
 import pickle
 
 from ... import ops
+from ..._errors import unsupported
 from ..._values.dtype import ALL
 from ..._values.layout import LAYOUTS
 from ...serialization import load as _load
 from ...serialization import save as _save
 from ...tensor import Tensor
 from ...tensor._construct import frombuffer
+from ..autograd import _contexts
 
 _SMALL = 8 << 10  # bytes
 _STRIDED, _BYTE = LAYOUTS["strided"], ALL["uint8"]
@@ -29,6 +31,8 @@ class _Pickler(pickle.Pickler):
         if type(obj) is Tensor:  # a subclass decides by itself how it is pickled
             self._tensors.append(obj)
             return "tensor", len(self._tensors) - 1
+        if isinstance(obj, Tensor) and obj.layout is not _STRIDED and obj.requires_grad:
+            _refuse_in_context()
         sent = self._references.sent(obj)
         return None if sent is None else ("rref", sent)
 
@@ -45,6 +49,15 @@ class _Unpickler(pickle.Unpickler):
     def persistent_load(self, pid):
         kind, value = pid
         return self._tensors[value] if kind == "tensor" else self._references.received(value)
+
+
+def _refuse_in_context() -> None:
+    """Raise NotImplementedError within a context, where the gradient of a sparse tensor would be lost."""
+    if _contexts.contexts().current() is not None:
+        raise unsupported(
+            "torch.distributed.autograd.context",
+            "a sparse tensor that requires grad cannot be sent to another worker in it; send a dense one",
+        )
 
 
 def packed(obj, references, reducers: dict | None = None) -> tuple[bytes, list[Tensor]]:

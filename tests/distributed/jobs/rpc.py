@@ -296,6 +296,24 @@ def check_gradients_of_several_threads(rank, size):
     assert all(torch.equal(results[place], torch.full((3,), 2.0 * place)) for place in range(8))
 
 
+def rows_of(weight, places):
+    return nn.functional.embedding(places, weight, sparse=True).sum(0)
+
+
+def check_leaves_with_hooks_and_rows(rank, size):
+    with dist_autograd.context() as number:
+        weight, called = torch.randn(4, 3, requires_grad=True), []
+        accumulates = weight.view_as(weight).grad_fn.next_functions[0][0]
+        accumulates.register_hook(lambda out, grads: called.append(grads[0].shape))
+        loss = (rpc.rpc_sync(NEXT, square, args=(rows_of(weight, torch.tensor([1, 1])),)) * 0.5).sum()
+        dist_autograd.backward(number, [loss])
+        gradient = dist_autograd.get_gradients(number)[weight]
+        expected = torch.zeros(4, 3)
+        expected[1] = 4 * weight.detach()[1]
+        torch.testing.assert_close(gradient, expected)
+        assert weight.grad is None and called == [weight.shape]
+
+
 def check_errors_in_the_backward(rank, size):
     class Fails(torch.autograd.Function):
         @staticmethod
@@ -311,6 +329,9 @@ def check_errors_in_the_backward(rank, size):
         loss = rpc.rpc_sync(NEXT, square, args=(Fails.apply(x),)).sum()
         with pytest.raises(RuntimeError, match="no gradient"):  # it comes back from the next worker
             dist_autograd.backward(number, [loss])
+        sparse = torch.eye(3).to_sparse().requires_grad_()
+        with pytest.raises(NotImplementedError, match="sparse tensor that requires grad"):
+            rpc.rpc_sync(NEXT, torch.clone, args=(sparse,))
         with pytest.raises(RuntimeError, match="No tensors provided"):
             dist_autograd.backward(number, [])
         with pytest.raises(RuntimeError, match="requires_grad not set on root"):
