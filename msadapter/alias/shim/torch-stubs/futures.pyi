@@ -8,6 +8,7 @@ _T = _TypeVar("_T", default=_Any)
 class Future(_Generic[_T]):
     _callbacks: _Any
     _error: _Any
+    _failed: _Any
     _lock: _Any
     _ready: _Any
     _value: _Any
