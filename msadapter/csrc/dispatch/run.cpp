@@ -131,8 +131,9 @@ static Results run_body(const Op &op, PyObject *body, const Operand *v, PyObject
     r = call_function(op, body, objects);
   }
   Results out;
+  const TensorPtr made = is_tensor(r.get()) ? unwrap(r.get()) : nullptr;
   const bool leaf =
-      is_tensor(r.get()) && accumulator(unwrap(r.get())) && !inference_mode() && !anything_requires_grad(v, n);
+      made && requires_grad(made) && accumulator(made) && !inference_mode() && !anything_requires_grad(v, n);
   if (leaf || (is_tensor(r.get()) && in_another_layout(r.get()))) {
     out.python = r;  // a leaf that the body has made is known to its node by this object
   } else if (is_tensor(r.get())) {
