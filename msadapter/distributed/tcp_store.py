@@ -5,10 +5,8 @@ result, or b"timeout" or b"error" and the text of the error. Each thread of a pr
 waits for a key does not block the others.
 """
 
-import contextlib
 import os
 import socket
-import sys
 import threading
 import time
 import warnings
@@ -16,10 +14,8 @@ from datetime import timedelta
 
 from . import wire
 from .errors import DistError, DistNetworkError, DistStoreError
+from .listener import Listener
 from .store import _DEFAULT_TIMEOUT, HashStore, Store, _bytes, _seconds
-
-_HANDSHAKE = 10.0  # seconds that a client has for its handshake
-_WAITING = 256  # connections whose handshake has not ended; when there are more, the oldest is closed
 
 
 def _key(argument: bytes) -> str:
@@ -90,111 +86,35 @@ def _listen(address: str, port: int, listen_fd: int | None) -> socket.socket:
         ) from err
 
 
-class _Server:
-    """Listens on a port and serves each connection in a separate thread.
+class _Server(Listener):
+    """Answers requests on one table of keys.
 
     It listens on `address`, or on all addresses of this machine if that is empty.
     """
 
+    name = "TCPStore"
+    advice = f"; {wire.HOW_TO_AGREE}"
+
     def __init__(self, address: str, port: int, listen_fd: int | None, secret: bytes | None):
         self.data = HashStore()
-        self._secret = secret
-        self._socket = _listen(address, port, listen_fd)
-        self.port = self._socket.getsockname()[1]
-        if self._socket.family == socket.AF_INET6:
-            self.address = address or "::1"
-        else:
-            self.address = address or "127.0.0.1"
-        self._lock = threading.Lock()
-        self._open: set = set()
-        self._waiting: dict = {}  # connections in their handshake, the oldest first
-        self._told: set = set()  # the refusals that have been reported
-        self._closed = False
-        threading.Thread(target=self._accept, name="TCPStore server", daemon=True).start()
+        listening = _listen(address, port, listen_fd)
+        self.address = address or ("::1" if listening.family == socket.AF_INET6 else "127.0.0.1")
+        super().__init__(listening, secret)
 
-    def _accept(self):
+    def _converse(self, connection):
         while True:
             try:
-                connection, peer = self._socket.accept()
-            except OSError:
-                if self._closed:
-                    return
-                time.sleep(0.1)  # no file descriptor is free, or the client has gone already
-                continue
-            with self._lock:
-                self._open.add(connection)
-                self._waiting[connection] = None
-                if len(self._waiting) > _WAITING:
-                    oldest = next(iter(self._waiting))
-                    self._waiting.pop(oldest)
-                    _shut(oldest)
+                name, *arguments = wire.receive(connection)
+            except wire.BadFrame as err:
+                wire.send(connection, [b"error", f"the store has closed the connection: {err}".encode()])
+                raise
             try:
-                threading.Thread(
-                    target=self._serve, args=(connection, peer), name="TCPStore client", daemon=True
-                ).start()
-            except RuntimeError:  # no more threads can be started; the client tries again
-                self._forget(connection)
-                connection.close()
-
-    def _forget(self, connection):
-        with self._lock:
-            self._open.discard(connection)
-            self._waiting.pop(connection, None)
-
-    def _serve(self, connection, peer):
-        try:
-            # a client that disconnects or breaks the rules loses its connection; other clients do not notice
-            with connection, contextlib.suppress(OSError, MemoryError):
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._admit(connection, peer)
-                while True:
-                    self._serve_one(connection)
-        finally:
-            self._forget(connection)
-
-    def _admit(self, connection, peer):
-        try:
-            wire.admit(connection, self._secret, _HANDSHAKE)
-        except wire.Refused as err:
-            with self._lock:
-                known = str(err) in self._told
-                self._told.add(str(err))
-            if not known:  # once, because a stranger must not fill the log
-                where = peer[0] if peer else "a local process"
-                text = f"TCPStore: refused a connection from {where}: {err}; {wire.HOW_TO_AGREE}"
-                print(text, file=sys.stderr, flush=True)
-            raise
-        with self._lock:
-            self._waiting.pop(connection, None)
-
-    def _serve_one(self, connection):
-        try:
-            name, *arguments = wire.receive(connection)
-        except wire.BadFrame as err:
-            wire.send(connection, [b"error", f"the store has closed the connection: {err}".encode()])
-            raise
-        try:
-            wire.send(connection, [b"ok", *_answer(self.data, name.decode(), arguments)])
-        except DistStoreError as err:
-            wire.send(connection, [b"timeout", _text(err)])
-        except (ValueError, LookupError, ArithmeticError) as err:
-            known = isinstance(err, ValueError)
-            wire.send(connection, [b"error", _text(err if known else f"malformed request: {err!r}")])
-
-    def close(self) -> None:
-        """Stops listening and closes all connections."""
-        self._closed = True
-        with self._lock:
-            connections = [self._socket, *self._open]
-        # accept() in another thread returns only when the socket is shut down, not when it is closed
-        for opened in connections:
-            _shut(opened)
-        self._socket.close()
-
-
-def _shut(connection):
-    with contextlib.suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
+                wire.send(connection, [b"ok", *_answer(self.data, name.decode(), arguments)])
+            except DistStoreError as err:
+                wire.send(connection, [b"timeout", _text(err)])
+            except (ValueError, LookupError, ArithmeticError) as err:
+                known = isinstance(err, ValueError)
+                wire.send(connection, [b"error", _text(err if known else f"malformed request: {err!r}")])
 
 
 class TCPStore(Store):

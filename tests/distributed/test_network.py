@@ -17,7 +17,8 @@ from datetime import timedelta
 import pytest
 
 import msadapter.distributed as dist
-from msadapter.distributed import tcp_store
+from msadapter.distributed import listener, tcp_store
+from msadapter.distributed.rpc.channel import Client, Server
 from tests.distributed.ranks import PATIENCE, TORCHRUN, environment, left, torchrun
 from tests.ports import free_port
 
@@ -289,7 +290,7 @@ def test_an_empty_secret_is_an_error(monkeypatch):
 
 
 def test_a_slow_handshake_is_ended(store, monkeypatch):
-    monkeypatch.setattr(tcp_store, "_HANDSHAKE", 0.5)
+    monkeypatch.setattr(listener, "_HANDSHAKE", 0.5)
     served, begin = store("correct"), time.monotonic()
     with _peer(served, b"") as silent, _peer(served, b"") as slow:
         with contextlib.suppress(OSError):
@@ -301,15 +302,33 @@ def test_a_slow_handshake_is_ended(store, monkeypatch):
 
 
 def test_many_silent_peers_do_not_keep_a_client_out(store, monkeypatch):
-    monkeypatch.setattr(tcp_store, "_HANDSHAKE", 600.0)
+    monkeypatch.setattr(listener, "_HANDSHAKE", 600.0)
     served = store("correct")
     with contextlib.ExitStack() as peers:
-        for _ in range(tcp_store._WAITING + 40):
+        for _ in range(listener._WAITING + 40):
             peers.enter_context(_peer(served, b""))
         begin = time.monotonic()
         _still_serves(served)
         assert time.monotonic() - begin < 60  # long before the handshakes of the others end
-        assert len(served._server._waiting) <= tcp_store._WAITING
+        assert len(served._server._waiting) <= listener._WAITING
+
+
+def test_strangers_at_the_port_of_remote_calls_are_bounded_too(monkeypatch):
+    monkeypatch.setattr(listener, "_HANDSHAKE", 0.5)
+    monkeypatch.setattr(listener, "_WAITING", 4)
+    server = Server("127.0.0.1", b"secret", lambda parts, answer: answer(parts[::-1]))
+    client = None
+    try:
+        with contextlib.ExitStack() as peers:
+            silent = [peers.enter_context(socket.create_connection(("127.0.0.1", server.port), 60)) for _ in range(12)]
+            assert all(peer.recv(1) == b"" for peer in silent)
+        client = Client("other", "127.0.0.1", server.port, b"secret", 60, lambda function: function())
+        assert [bytes(part) for part in client.ask([b"one", b"two"]).wait()] == [b"two", b"one"]
+        assert not server._waiting
+    finally:
+        if client is not None:
+            client.close()
+        server.close()
 
 
 @pytest.mark.parametrize("name", ["send", "receive"])
@@ -348,7 +367,7 @@ def test_a_server_that_cannot_accept_tries_again_after_a_pause(monkeypatch):
 
     server = tcp_store._Server.__new__(tcp_store._Server)
     server._socket, server._closed = Socket(), False
-    monkeypatch.setattr(tcp_store, "time", types.SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(listener, "time", types.SimpleNamespace(sleep=sleep))
     server._accept()
     assert steps == ["accept", "pause", "accept", "pause", "accept"]
 
@@ -389,13 +408,13 @@ def test_a_job_of_one_machine_listens_on_loopback_only(tmp_path, extra, options)
         env=environment(MSADAPTER_TEST_JOB=mark, **extra),
     )
     try:
-        end = time.monotonic() + 40
+        end = time.monotonic() + 120
         while not (os.path.exists(sign + "0") and os.path.exists(sign + "1")):
             assert time.monotonic() < end and job.poll() is None, "the ranks have not started"
             time.sleep(0.05)
         addresses = _listening(left(mark))
         open(sign + "end", "w").close()
-        assert job.wait(30) == 0
+        assert job.wait(120) == 0
     finally:
         job.send_signal(signal.SIGTERM)
         job.wait(40)

@@ -107,7 +107,7 @@ def _is_valid_context(context_id: int) -> bool:
 
 def _get_max_id() -> int:
     """The largest number of a message or context that this worker could give."""
-    return contexts().worker << 48 | (1 << 48) - 1
+    return contexts().largest_number()
 
 
 def _get_debug_info() -> dict[str, str]:

@@ -223,6 +223,10 @@ class Contexts:
         for worker in context.workers:
             self.ask(worker, "forget context", (number,))
 
+    def largest_number(self) -> int:
+        """Return the largest number of a context or message that this worker could give."""
+        return self.worker << _BITS | (1 << _BITS) - 1
+
     def next_message(self) -> int:
         return self.worker << _BITS | next(self._messages)
 

@@ -89,9 +89,10 @@ def init_rpc(
     chosen = rpc_backend_options or TensorPipeRpcBackendOptions()
     size = world_size or int(os.environ.get("WORLD_SIZE", -1))
     if size == -1 and "world_size=" not in chosen.init_method:
-        raise NotImplementedError(
-            "torch.distributed.rpc.init_rpc without world_size: workers that join later are not supported "
-            "(docs/coverage.md). Give the number of workers as world_size or in WORLD_SIZE."
+        raise unsupported(
+            "torch.distributed.rpc.init_rpc",
+            "without world_size, for workers that join later, is not supported; "
+            "give the number of workers as world_size or in WORLD_SIZE",
         )
     store, rank, size = next(rendezvous(chosen.init_method, rank=rank, world_size=size))
     if chosen.rpc_timeout > 0:

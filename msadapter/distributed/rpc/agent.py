@@ -197,6 +197,7 @@ class RpcAgent:
         return self._send(worker, message, timeout)
 
     def _send(self, worker: int, message: Message, timeout: float) -> Future:
+        parts = self._encode(message, worker)  # before anything is counted, because it may fail
         answer: Future = Future()
         counted = message.kind not in _UNCOUNTED
         with self._quiet:
@@ -222,13 +223,9 @@ class RpcAgent:
                 finish(None, error)
 
         try:
-            self._client(worker).ask(self._encode(message, worker)).add_done_callback(arrived)
-        except ConnectionError as error:
+            self._client(worker).ask(parts).add_done_callback(arrived)
+        except OSError as error:
             finish(None, RuntimeError(f"{message.kind}: {error}"))
-        except BaseException:
-            with self._quiet:
-                self._unanswered -= counted
-            raise
         seconds = self.timeout if timeout == UNSET_RPC_TIMEOUT else timeout
         if seconds > 0 and not answer.done():
             milliseconds = round(seconds * 1000)

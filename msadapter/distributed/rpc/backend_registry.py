@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any, NamedTuple
 
+from ..._errors import unsupported
 from .constants import DEFAULT_INIT_METHOD, DEFAULT_NUM_WORKER_THREADS, DEFAULT_RPC_TIMEOUT_SEC
 from .options import TensorPipeRpcBackendOptions
 
@@ -33,9 +34,7 @@ def _options(
 
 
 def _no_agent(*args, **kwargs):
-    raise NotImplementedError(
-        "torch.distributed.rpc.init_backend is not supported; use init_rpc (docs/coverage.md)"
-    )
+    raise unsupported("torch.distributed.rpc.init_backend", "is not supported; use init_rpc")
 
 
 BackendType = enum.Enum("BackendType", {"TENSORPIPE": BackendValue(_options, _no_agent)})
@@ -50,7 +49,7 @@ def register_backend(backend_name: str, construct_rpc_backend_options_handler, i
     """Raise NotImplementedError, because agents of other packages cannot take part (docs/coverage.md)."""
     if backend_registered(backend_name):
         raise RuntimeError(f"RPC backend {backend_name}: already registered")
-    raise NotImplementedError("torch.distributed.rpc.register_backend is not supported (docs/coverage.md)")
+    raise unsupported("torch.distributed.rpc.register_backend")
 
 
 def construct_rpc_backend_options(

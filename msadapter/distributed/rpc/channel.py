@@ -16,12 +16,12 @@ import heapq
 import itertools
 import socket
 import struct
-import sys
 import threading
 import time
 
 from ...futures import Future
 from .. import wire
+from ..listener import Listener, shut
 
 _HANDSHAKE = 30.0  # seconds
 _HEAD = struct.Struct("<QQ")  # the number of a message, and how many parts it has
@@ -62,67 +62,28 @@ class Frames:
         return data
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._connection.shutdown(socket.SHUT_RDWR)
+        shut(self._connection)
         self._connection.close()
 
 
-class Server:
-    """Accepts connections that know the secret, and gives each message to ``handle(parts, answer)``.
+class Server(Listener):
+    """Gives each message of those that know the secret to ``handle(parts, answer)``.
 
     ``answer(parts)`` sends the answer, from any thread, once.
     """
 
+    name = "RPC"
+
     def __init__(self, host: str, secret: bytes, handle):
-        self._secret, self._handle = secret, handle
+        self._handle = handle
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._socket = socket.create_server((host, 0), family=family, backlog=1024)
-        self.port = self._socket.getsockname()[1]
-        self._open: set[Frames] = set()
-        self._lock, self._closed = threading.Lock(), False
-        threading.Thread(target=self._accept, name="RPC server", daemon=True).start()
+        super().__init__(socket.create_server((host, 0), family=family, backlog=1024), secret)
 
-    def _accept(self) -> None:
+    def _converse(self, connection: socket.socket) -> None:
+        frames = Frames(connection)
         while True:
-            try:
-                connection, peer = self._socket.accept()
-            except OSError:
-                if self._closed:
-                    return
-                time.sleep(0.1)  # no file descriptor is free, or the client has gone already
-                continue
-            threading.Thread(
-                target=self._serve, args=(connection, peer), name="RPC connection", daemon=True
-            ).start()
-
-    def _serve(self, connection: socket.socket, peer) -> None:
-        with connection, contextlib.suppress(OSError, TimeoutError):
-            try:
-                wire.admit(connection, self._secret, _HANDSHAKE)
-            except (wire.Refused, wire.BadFrame) as error:
-                print(f"RPC: refused a connection from {peer[0]}: {error}", file=sys.stderr, flush=True)
-                return
-            frames = Frames(connection)
-            with self._lock:
-                self._open.add(frames)
-            try:
-                while True:
-                    number, parts = frames.receive()
-                    self._handle(parts, _Answer(frames, number))
-            finally:
-                with self._lock:
-                    self._open.discard(frames)
-
-    def close(self) -> None:
-        """Stop listening and close all connections."""
-        self._closed = True
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-        with self._lock:
-            connections = list(self._open)
-        for frames in connections:
-            frames.close()
+            number, parts = frames.receive()
+            self._handle(parts, _Answer(frames, number))
 
 
 class _Answer:
