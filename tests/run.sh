@@ -7,6 +7,7 @@ root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 cd "$root"
 bash auto_convert.sh --tests
 export MSADAPTER_BUILD="$root/build"
+unset PYTHONDONTWRITEBYTECODE # pytest keeps the tests as it has compiled them; to do so again takes half a minute of each process
 if [ "${1:-}" = --all ]; then
   shift
   exec .venv/bin/python -m tests.everything "$@"

@@ -5,12 +5,12 @@
 #
 # FOLDER holds git repositories as Megatron-LM.git.tar, MindSpeed.git.tar and MindSpeed-LLM.git.tar, and a tree as
 # MindSpeed-RL-2.3.0.tar.xz. They are unpacked and checked out under build/upstreams. Without further arguments Megatron-LM's
-# parallel layouts, its newer releases and MindSpeed's adaptor are run, then the trainings through trl, peft and accelerate, which
-# pip fetches, then MindSpeed-LLM as `auto_convert.sh llm` converts it, with the user stories of the toolkit, then MindSpeed-RL with
-# Ray as `auto_convert.sh rl` converts it. The newest Megatron-LM needs Python 3.12. If one is found, `auto_convert.sh --source` makes an
-# environment for it and converts it, unless MSADAPTER_PYTHON_3_12 names the Python of such an environment; otherwise its tests are
-# skipped. With --llm, pytest runs with MindSpeed-LLM as `auto_convert.sh llm` converts it, and with --newest, with the newest
-# Megatron-LM and the packages that all of its tests need.
+# parallel layouts, its newer releases and MindSpeed's adaptor are run, then MindSpeed-LLM as `auto_convert.sh llm` converts it,
+# with the user stories of the toolkit, then MindSpeed-RL with Ray as `auto_convert.sh rl` converts it. The newest Megatron-LM
+# needs Python 3.12. If one is found, `auto_convert.sh --source` makes an environment for it and converts it, unless
+# MSADAPTER_PYTHON_3_12 names the Python of such an environment; otherwise its tests are skipped. With --llm, pytest runs with
+# MindSpeed-LLM as `auto_convert.sh llm` converts it, and with --newest, with the newest Megatron-LM and the packages that all of
+# its tests need.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 folder="$(cd "${1:?usage: bash tests/upstreams.sh FOLDER [--llm | --newest] [arguments of pytest]}" && pwd)"
@@ -80,16 +80,6 @@ name_llm() { # for tests/npu: MindSpeed-LLM 26.1.0, MindSpeed 26.1.0 and their p
   export PYTHONPATH="$work/converted/packages-llm-26.1.0"
 }
 
-trainers() { # prints the folder with what run.backend: hf adds to the tests' environment
-  local list="$root/megatron_ms/training/requirements-hf.txt" place="$work/trainers"
-  if ! cmp --quiet "$list" "$place/requirements"; then
-    rm -rf "$place"
-    .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --target "$place" -r "$list" >&2
-    cp "$list" "$place/requirements"
-  fi
-  echo "$place"
-}
-
 MSADAPTER_MEGATRON="$(checkout Megatron-LM core_v0.12.1)"
 MSADAPTER_MEGATRON_NEXT="$(checkout Megatron-LM core_v0.16.1)"
 MSADAPTER_MINDSPEED="$(checkout MindSpeed 2.3.0_core_r0.12.1)"
@@ -112,9 +102,6 @@ bash tests/run.sh "${two[@]}" -m "not extended" tests/megatron/test_parallel.py 
   tests/megatron/test_resharding.py::test_a_training_goes_on_in_another_layout \
   "tests/megatron/test_parity.py::test_curve[llama]" "tests/megatron/test_resume.py::test_goes_on_bit_for_bit[data-torch_dist]" \
   tests/npu/test_mindspeed_training.py tests/patches/test_manager.py tests/patches/test_product.py
-PYTHONPATH="$(trainers)" bash tests/run.sh "${two[@]}" tests/huggingface/test_trl.py tests/huggingface/test_training.py \
-  tests/toolkit/training/test_hf.py tests/toolkit/training/test_grpo.py tests/toolkit/training/test_tuning.py \
-  tests/toolkit/stories/test_hugging_face.py
 convert_llm
 MSADAPTER_LLM="$work/converted/llm" bash tests/run.sh "${two[@]}" tests/toolkit/stories/test_megatron.py \
   tests/toolkit/training/test_dpo.py tests/toolkit/recovery/test_mindspeed_llm.py

@@ -162,8 +162,13 @@ def upward(graph: dict[str, dict[str, int]], known: dict[str, tuple[int, str]]) 
 
 # ---- the package
 FILES = modules(PACKAGE)
-GRAPH = {name: imports(name, FILES) for name in FILES}
 LAYERS = layers((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"))
+
+
+@functools.cache  # not read while pytest collects, which each of its processes does
+def graph_of_the_package() -> dict[str, dict[str, int]]:
+    """Module -> the modules that it imports, each with the line of the first import."""
+    return {name: imports(name, FILES) for name in FILES}
 
 
 def test_every_module_has_a_layer():
@@ -175,7 +180,7 @@ def test_every_name_of_the_list_is_there():
 
 
 def test_no_import_goes_upwards():
-    assert upward(GRAPH, LAYERS) == []
+    assert upward(graph_of_the_package(), LAYERS) == []
 
 
 # An import by name is hidden from the two tests above, so each of these modules has a reason.
@@ -258,7 +263,7 @@ def test_every_module_can_be_the_first_that_a_program_imports():
 
 
 def test_no_files_import_each_other_in_a_circle():
-    assert circles({name: set(targets) for name, targets in GRAPH.items()}) == []
+    assert circles({name: set(targets) for name, targets in graph_of_the_package().items()}) == []
 
 
 @pytest.mark.parametrize("package", ["benchmarks", "course", "kernels_ascend", "megatron_ms", "patches"])
