@@ -30,6 +30,13 @@ STEPS = {
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def only_new_objects():
+    """Leave what other tests have made out of every collection and count here. It stays until the process ends."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.mark.parametrize("name", STEPS)
 def test_no_reference_is_kept_or_lost(name):
     """After a call, whether it succeeds or fails, the arguments have as many references as before, and no tensor is left."""
