@@ -233,18 +233,25 @@ def test_an_import_inside_a_function_has_a_reason():
     assert bare == []
 
 
+# The import of a module begins with that of its package, so the modules of a package share it: each fork goes on from there.
 FIRST = """
 import importlib, os, sys
 import msadapter
-for name in sys.argv[1:]:
-    if name not in sys.modules and (child := os.fork()) == 0:
-        try:
-            importlib.import_module(name)
-        except BaseException as error:
-            print(f"{name}: {error}", flush=True)
-        os._exit(0)
-    elif name not in sys.modules:
-        os.waitpid(child, 0)
+names = sys.argv[1:]
+def each_within(package):
+    for name in names:
+        if name.rpartition(".")[0] == package and name not in sys.modules:
+            if (child := os.fork()) == 0:
+                try:
+                    importlib.import_module(name)
+                    each_within(name)
+                except BaseException as error:
+                    print(f"{name}: {error}", flush=True)
+                os._exit(0)
+            os.waitpid(child, 0)
+        elif name.rpartition(".")[0] == package:
+            each_within(name)
+each_within("msadapter")
 """
 
 
