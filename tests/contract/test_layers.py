@@ -44,7 +44,7 @@ def _for_type_checkers(node: ast.AST) -> bool:
 
 def _statements(node: ast.AST):
     for child in ast.iter_child_nodes(node):
-        if _for_type_checkers(child):
+        if isinstance(child, ast.expr) or _for_type_checkers(child):  # an expression contains no import
             continue
         if isinstance(child, (ast.Import, ast.ImportFrom)):
             yield child
