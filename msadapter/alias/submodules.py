@@ -22,8 +22,8 @@ backends.nnpack backends.openmp backends.opt_einsum backends.quantized compiler 
 cpu.amp.autocast_mode cpu.amp.grad_scaler cuda cuda._utils
 cuda.amp cuda.amp.autocast_mode cuda.amp.grad_scaler cuda.graphs cuda.memory cuda.nccl cuda.nvtx
 cuda.profiler cuda.random cuda.streams distributed distributed.algorithms distributed.algorithms.join
-distributed.autograd distributed.constants distributed.device_mesh distributed.distributed_c10d distributed.rpc
-distributed.rpc.api distributed.rpc.backend_registry distributed.rpc.constants
+distributed.autograd distributed.constants distributed.device_mesh distributed.distributed_c10d distributed.remote_device
+distributed.rpc distributed.rpc.api distributed.rpc.backend_registry distributed.rpc.constants
 distributed.rpc.functions distributed.rpc.internal distributed.rpc.options
 distributed.utils distributions
 distributions.bernoulli distributions.beta distributions.binomial distributions.categorical

@@ -18,6 +18,7 @@ from .distributed_c10d import (
     _Work,
     is_available,
 )
+from .remote_device import _remote_device
 
 # submodules that are imported on first access
 _LAZY = (

@@ -36,10 +36,10 @@ distributed.algorithms.ddp_comm_hooks distributed.algorithms.ddp_comm_hooks.defa
 distributed.checkpoint distributed.checkpoint.filesystem distributed.checkpoint.format_utils distributed.checkpoint.metadata
 distributed.checkpoint.planner distributed.checkpoint.state_dict distributed.checkpoint.stateful distributed.elastic
 distributed.elastic.multiprocessing distributed.elastic.multiprocessing.errors distributed.fsdp distributed.fsdp.wrap
-distributed.nn distributed.nn.functional distributed.optim distributed.pipelining distributed.tensor
-distributed.tensor.experimental distributed.tensor.parallel distributed.tensor.placement_types fx.experimental.symbolic_shapes
-nn.attention.bias nn.attention.flex_attention nn.utils.prune npu onnx utils.benchmark utils.cpp_extension utils.flop_counter
-utils.model_zoo utils.tensorboard
+distributed.nn distributed.nn.api distributed.nn.api.remote_module distributed.nn.functional distributed.optim
+distributed.pipelining distributed.tensor distributed.tensor.experimental distributed.tensor.parallel
+distributed.tensor.placement_types fx.experimental.symbolic_shapes nn.attention.bias nn.attention.flex_attention
+nn.utils.prune npu onnx utils.benchmark utils.cpp_extension utils.flop_counter utils.model_zoo utils.tensorboard
 """.split()  # noqa: SIM905 (a list literal of this length would be a page of quotes)
 FIRST = (
     "_tensor",

@@ -9,7 +9,7 @@ import traceback
 
 from ...futures import Future
 from .agent import Message, record
-from .payload import packed, unpacked
+from .payload import unpacked
 
 
 class RemoteException(Exception):
@@ -42,8 +42,11 @@ def failure(worker, error: Exception) -> RemoteException:
     return RemoteException(text, type(error))
 
 
-def answer(value, context, references) -> Message:
-    """Return the message with the result of a call. Its tensors belong to ``context``, if that is not None."""
+def answer(value, context, serialize) -> Message:
+    """Return the message with the result of a call, which ``serialize`` pickles.
+
+    Its tensors belong to ``context``, if that is not None.
+    """
     if isinstance(value, RemoteException):
         try:
             kind = pickle.dumps(value.exception_type)
@@ -51,7 +54,7 @@ def answer(value, context, references) -> Message:
         except Exception:
             kind = pickle.dumps(RuntimeError)
         return Message("failed", (value.msg, kind))
-    data, tensors = packed(value, references)
+    data, tensors = serialize(value)
     message = Message("result", (), data, tensors)
     if context is not None:
         record(message, context)

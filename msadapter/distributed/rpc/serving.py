@@ -9,6 +9,7 @@ from ..autograd import _contexts
 from . import state
 from .agent import Message, RpcAgent, told
 from .functions import is_async
+from .internal import serialize
 from .payload import unpacked
 from .results import RemoteException, answer, failure
 from .rref import Identity, References
@@ -59,9 +60,9 @@ def _call(agent, message, sender, reply) -> None:
 def _sendable(agent, value, context) -> Message:
     """Return the answer with a value; if it cannot be pickled, the answer with that error."""
     try:
-        return answer(value, context, state.references())
+        return answer(value, context, serialize)
     except Exception as error:
-        return answer(failure(agent.info, error), None, state.references())
+        return answer(failure(agent.info, error), None, serialize)
 
 
 def _remote(agent, message, sender, reply) -> None:

@@ -13,6 +13,7 @@ from torch.distributed import fsdp as fsdp
 from torch.distributed import nn as nn
 from torch.distributed import optim as optim
 from torch.distributed import pipelining as pipelining
+from torch.distributed import remote_device as remote_device
 from torch.distributed import rpc as rpc
 from torch.distributed import tensor as tensor
 from torch.distributed import utils as utils

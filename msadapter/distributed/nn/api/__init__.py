@@ -1,0 +1,1 @@
+"""torch.distributed.nn.api: modules on other workers (``remote_module``)."""
