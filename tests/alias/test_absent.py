@@ -5,7 +5,7 @@ import json
 import pytest
 
 from msadapter.alias import absent
-from tests.alias.test_submodules import python
+from tests.alias.fresh import python, python_with_torch
 
 NAMES = {
     name: reason
@@ -15,7 +15,7 @@ NAMES = {
 
 
 def test_an_attribute_is_named_as_in_pytorch():
-    python("""
+    python_with_torch("""
 import torch
 for holder, name in ((torch.jit, "foo"), (torch.nn, "foo"), (torch.distributions, "foo"), (torch, "foo"), (torch.autograd, "foo")):
     try:
@@ -32,7 +32,7 @@ for holder, name in ((torch.jit, "foo"), (torch.nn, "foo"), (torch.distributions
 
 def test_an_import_of_a_name_says_torch():
     """The text is Python's, with the module's name in PyTorch and, where PyTorch has the name, the reason."""
-    python("""
+    python_with_torch("""
 import importlib
 import torch
 
@@ -58,7 +58,7 @@ check("from torch.nn import LinearCrossEntropyLoss", True)
 
 
 def test_an_attribute_that_pytorch_has_comes_with_the_reason():
-    python("""
+    python_with_torch("""
 import torch
 for holder, name in ((torch, "cudnn_convolution"), (torch.nn, "LinearCrossEntropyLoss"), (torch.masked, "nothing_yet")):
     assert not hasattr(holder, name)
@@ -71,7 +71,7 @@ for holder, name in ((torch, "cudnn_convolution"), (torch.nn, "LinearCrossEntrop
 
 
 def test_a_module_that_pytorch_has_comes_with_the_reason():
-    python("""
+    python_with_torch("""
 import importlib, importlib.util
 import torch
 
@@ -90,7 +90,7 @@ assert importlib.util.find_spec("torch.contrib") is None
 
 
 def test_a_finder_that_a_program_adds_later_is_asked():
-    python("""
+    python_with_torch("""
 import importlib.machinery, sys, types
 import torch
 
@@ -117,7 +117,7 @@ else:
 
 
 def test_a_module_that_pytorch_does_not_have_either():
-    python("""
+    python_with_torch("""
 import torch
 try:
     import torch.no_such_module
@@ -127,7 +127,7 @@ except ModuleNotFoundError as error:
 
 
 def test_the_list_is_read_at_the_first_error_only():
-    python("""
+    python_with_torch("""
 import sys
 import torch
 import torch.nn.functional

@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 from msadapter.alias.submodules import ELSEWHERE, PRESENT
+from tests.alias.fresh import python_with_torch
 from tests.golden import store
 
-ROOT = Path(__file__).resolve().parents[2]
 PYTORCH = {name for part in store.load("modules").cases.values() for name in part}
 ABSENT = json.loads(Path(__file__).with_name("absent_modules.json").read_text())
-
-
-def python(program: str) -> str:
-    """Run a program in a new python in which `import torch` gives msadapter, and return what it prints."""
-    path = f"{ROOT / 'msadapter/alias/shim'}:{ROOT}"
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={"PYTHONPATH": path, "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_every_submodule_of_pytorch_is_here_or_listed_with_a_reason():
@@ -37,7 +22,7 @@ def test_every_submodule_of_pytorch_is_here_or_listed_with_a_reason():
 
 
 def test_they_stand_in_sys_modules_and_each_loads_in_place():
-    python("""
+    python_with_torch("""
 import importlib, sys
 import torch
 from msadapter.alias.submodules import ELSEWHERE, PRESENT
@@ -56,7 +41,7 @@ for name, module in before.items():
 
 def test_a_package_that_loads_its_module_loads_it_once():
     """The first use of the module loads the package, which loads the module."""
-    python("""
+    python_with_torch("""
 import sys
 import torch
 for name, function in (("torch.multiprocessing.reductions", "init_reductions"), ("torch.package.analyze", "is_from_package")):
@@ -69,7 +54,7 @@ for name, function in (("torch.multiprocessing.reductions", "init_reductions"), 
 
 def test_a_module_that_its_waiting_package_loads_is_loaded_once():
     """The import system reads __path__ of the package. That loads the package, and with it the module that was asked for."""
-    python("""
+    python_with_torch("""
 import sys
 import torch
 from msadapter.alias.waiting import is_waiting
@@ -84,7 +69,7 @@ assert seen == [True]
 
 
 def test_modules_with_another_name_here_are_attributes_of_their_parents():
-    python("""
+    python_with_torch("""
 import importlib, sys
 import torch
 from msadapter.alias.submodules import ELSEWHERE
@@ -99,7 +84,7 @@ for name in ELSEWHERE:
 
 
 def test_absent_submodules_do_not_import():
-    python(f"""
+    python_with_torch(f"""
 import importlib
 import torch
 for name in {[name for names in ABSENT.values() for name in names]!r}:
@@ -112,7 +97,7 @@ for name in {[name for names in ABSENT.values() for name in names]!r}:
 
 
 def test_walking_through_sys_modules_loads_nothing():
-    python("""
+    python_with_torch("""
 import inspect, sys, warnings
 import torch
 from msadapter.alias.waiting import is_waiting
@@ -127,7 +112,7 @@ assert all(map(is_waiting, waiting))
 
 
 def test_patching_loads_and_reaches_the_module():
-    python("""
+    python_with_torch("""
 import sys, unittest.mock
 import torch
 from msadapter.alias.waiting import is_waiting
@@ -143,7 +128,7 @@ assert torch.hub.marked == 1 and torch.hub.load
 
 
 def test_threads_see_a_whole_module():
-    python("""
+    python_with_torch("""
 import sys, threading
 import torch
 module, faults = sys.modules["torch.distributions"], []
@@ -163,7 +148,7 @@ assert not faults, faults
 
 def test_patched_initialisers_are_what_modules_call():
     """transformers protects loaded weights by replacing the functions of torch.nn.init in every module."""
-    python("""
+    python_with_torch("""
 import sys
 import torch
 calls = []
@@ -193,7 +178,7 @@ for module in made:
 
 
 def test_parts_of_the_extension_answer():
-    python("""
+    python_with_torch("""
 import io, torch
 C = torch._C
 keys = C.DispatchKeySet(C.DispatchKey.CPU) | C.DispatchKeySet(C.DispatchKey.AutogradCPU)
@@ -222,7 +207,7 @@ assert torch.utils.model_zoo.load_url is torch.hub.load_state_dict_from_url
 
 
 def test_conversions_replace_or_exchange_parameters_on_demand():
-    python("""
+    python_with_torch("""
 import torch
 net = torch.nn.Linear(2, 2)
 first = net.weight

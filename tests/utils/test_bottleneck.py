@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from tests.alias.test_submodules import ROOT
+from tests.alias.fresh import ROOT
 
 SCRIPT = """
 import os, sys, torch
