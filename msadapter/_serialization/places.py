@@ -32,6 +32,7 @@ _WRITTEN_IN = {
     "cuda.streams": "torch.cuda torch.cuda.streams",
     "distributed.autograd._contexts": "torch._C._distributed_autograd torch.distributed.autograd",
     "distributed.collectives": "torch.distributed.distributed_c10d",
+    "distributed.elastic.rendezvous._dynamic_state": "torch.distributed.elastic.rendezvous.dynamic_rendezvous",
     "distributed.errors": "torch.distributed",
     "distributed.fsdp._fully_shard._fsdp_api": "torch.distributed.fsdp",
     "distributed.fsdp._fully_shard._fully_shard": "torch.distributed.fsdp",

@@ -14,6 +14,7 @@ from datetime import timedelta
 from .errors import DistError
 from .tcp_store import TCPStore
 
+DEFAULT_PORT = 29400  # where launchers meet with the backend c10d
 RANKS_PATIENCE = "ranks/patience"  # a key of the store
 _LOOKS = 1.0  # seconds between checks of the store while ranks run
 

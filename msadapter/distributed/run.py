@@ -8,6 +8,7 @@ import tempfile
 import uuid
 
 from .agent import Agent, Job
+from .meeting import DEFAULT_PORT
 from .wire import checked_secret, secret_of_environment, secret_of_file
 
 
@@ -158,7 +159,7 @@ def job_of(args) -> Job:
     if args.rdzv_endpoint and not args.standalone:
         host, _, port = args.rdzv_endpoint.partition(":")
     if nodes > 1 and not port:
-        port = 29500 if args.rdzv_backend == "static" else 29400
+        port = 29500 if args.rdzv_backend == "static" else DEFAULT_PORT
     node_rank = args.node_rank
     if least < nodes:
         node_rank = None  # the first launcher that arrives gets rank 0
@@ -184,9 +185,9 @@ def job_of(args) -> Job:
         log_dir=log_dir,
         redirects=redirects,
         tee=tee,
-        join_timeout=float(conf.get("join_timeout", 600)),
-        last_call=float(conf.get("last_call_timeout", 30)),
-        silence=float(conf.get("keep_alive_timeout", 15)),
+        join_timeout=float(conf.get("join_timeout", Job.join_timeout)),
+        last_call=float(conf.get("last_call_timeout", Job.last_call)),
+        silence=float(conf.get("keep_alive_timeout", Job.silence)),
         secret=_secret(conf),
         shown={int(r) for r in args.local_ranks_filter.split(",")} if args.local_ranks_filter else None,
     )

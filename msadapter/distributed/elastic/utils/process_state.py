@@ -1,0 +1,20 @@
+"""The state of a process, as Linux tells it."""
+
+from __future__ import annotations
+
+__all__ = ["is_uninterruptible_state", "read_proc_state"]
+
+
+def read_proc_state(pid: int) -> str | None:
+    """The letter of a process's state, such as "R" or "Z". None if the process is gone or cannot be read."""
+    try:
+        with open(f"/proc/{pid}/stat") as stream:
+            _, _, after_name = stream.read().rpartition(")")  # the name may contain spaces and parentheses
+    except OSError:
+        return None
+    return after_name.split()[0] if after_name.split() else None
+
+
+def is_uninterruptible_state(state: str | None) -> bool:
+    """Whether a state is "D": the process waits in the kernel, and no signal reaches it."""
+    return state is not None and state.startswith("D")
