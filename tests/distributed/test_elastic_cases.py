@@ -1,0 +1,21 @@
+"""torch.distributed.elastic against the answers recorded from PyTorch."""
+
+from __future__ import annotations
+
+import pytest
+
+import msadapter as torch
+from tests.golden.suites import cases
+from tests.golden.verdict import check
+
+CASES = cases("elastic")
+
+
+@pytest.fixture(autouse=True)
+def _names(torch_by_name):
+    """Make `import torch` return this project, because the cases import its modules by name."""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_case(name):
+    check("elastic", name, CASES[name], torch)
