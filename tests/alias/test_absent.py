@@ -76,7 +76,7 @@ import importlib, importlib.util
 import torch
 
 names = ["torch.distributed.rpc._utils", "torch.contrib", "torch._inductor.codegen", "torch.contrib.deeper"]
-names += ["torch.fx.experimental.normalize", "torch.distributed.elastic.rendezvous.api"]  # deep, in packages that are here
+names += ["torch.fx.experimental.normalize", "torch.distributed.elastic.agent.server"]  # deep, in packages that are here
 for name in names:
     try:
         importlib.import_module(name)

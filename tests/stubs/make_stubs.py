@@ -35,11 +35,18 @@ IMPORTED = """
 distributed.algorithms.ddp_comm_hooks distributed.algorithms.ddp_comm_hooks.default_hooks distributed.algorithms.model_averaging
 distributed.checkpoint distributed.checkpoint.filesystem distributed.checkpoint.format_utils distributed.checkpoint.metadata
 distributed.checkpoint.planner distributed.checkpoint.state_dict distributed.checkpoint.stateful distributed.elastic
-distributed.elastic.multiprocessing distributed.elastic.multiprocessing.errors distributed.fsdp distributed.fsdp.wrap
+distributed.elastic.control_plane distributed.elastic.events distributed.elastic.metrics distributed.elastic.metrics.api
+distributed.elastic.multiprocessing distributed.elastic.multiprocessing.errors distributed.elastic.rendezvous
+distributed.elastic.rendezvous.api distributed.elastic.rendezvous.c10d_rendezvous_backend
+distributed.elastic.rendezvous.dynamic_rendezvous distributed.elastic.rendezvous.registry
+distributed.elastic.rendezvous.static_tcp_rendezvous distributed.elastic.rendezvous.utils distributed.elastic.timer
+distributed.elastic.timer.api distributed.elastic.utils distributed.elastic.utils.data distributed.elastic.utils.distributed
+distributed.elastic.utils.logging distributed.elastic.utils.store distributed.fsdp distributed.fsdp.wrap
 distributed.nn distributed.nn.api distributed.nn.api.remote_module distributed.nn.functional distributed.optim
 distributed.pipelining distributed.tensor distributed.tensor.experimental distributed.tensor.parallel
-distributed.tensor.placement_types fx.experimental.symbolic_shapes nn.attention.bias nn.attention.flex_attention
-nn.utils.prune npu onnx utils.benchmark utils.cpp_extension utils.flop_counter utils.model_zoo utils.tensorboard
+distributed.tensor.placement_types fx.experimental.symbolic_shapes
+nn.attention.bias nn.attention.flex_attention nn.utils.prune npu onnx utils.benchmark utils.cpp_extension utils.flop_counter
+utils.model_zoo utils.tensorboard
 """.split()  # noqa: SIM905 (a list literal of this length would be a page of quotes)
 FIRST = (
     "_tensor",

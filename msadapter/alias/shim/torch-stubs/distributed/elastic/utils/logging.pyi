@@ -1,0 +1,6 @@
+# Written by python -m tests.stubs.make_stubs; do not edit.
+import builtins as _builtins
+from torch._stub_types import *
+
+def get_log_level() -> _str: ...
+def get_logger(name: _str | None = ...) -> _Any: ...
