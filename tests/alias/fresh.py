@@ -50,7 +50,11 @@ def python(program: str) -> str:
 def _with_torch() -> subprocess.Popen:
     """Start a python that has imported torch and nothing else, for ``python_with_torch``. It ends with this process."""
     process = subprocess.Popen(
-        [sys.executable, "-c", _COPIES], env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", _COPIES],
+        env=ENVIRONMENT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     atexit.register(process.kill)
     return process

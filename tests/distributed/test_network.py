@@ -320,7 +320,10 @@ def test_strangers_at_the_port_of_remote_calls_are_bounded_too(monkeypatch):
     client = None
     try:
         with contextlib.ExitStack() as peers:
-            silent = [peers.enter_context(socket.create_connection(("127.0.0.1", server.port), 60)) for _ in range(12)]
+            silent = [
+                peers.enter_context(socket.create_connection(("127.0.0.1", server.port), 60))
+                for _ in range(12)
+            ]
             assert all(peer.recv(1) == b"" for peer in silent)
         client = Client("other", "127.0.0.1", server.port, b"secret", 60, lambda function: function())
         assert [bytes(part) for part in client.ask([b"one", b"two"]).wait()] == [b"two", b"one"]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from msadapter.distributed import rpc
 from tests.distributed.ranks import checks_of, outcomes_of
 
 CHECKS = checks_of("rpc.py")
@@ -16,3 +17,9 @@ def outcomes(tmp_path_factory):
 def test_check(outcomes, name):
     for rank, outcome in enumerate(outcomes):
         assert outcome[name] == "ok", f"rank {rank}: {outcome[name]}"
+
+
+def test_workers_that_join_later_are_refused(monkeypatch):
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    with pytest.raises(NotImplementedError, match=r"init_rpc: without world_size.*\(docs/coverage.md\)"):
+        rpc.init_rpc("worker0", rank=0)

@@ -62,7 +62,7 @@ FORWARD = {
     "kaiser_window": (lambda: (ROWS * COLUMNS,), torch.kaiser_window, 2.1),
     "rfftfreq": (lambda: (2 * ROWS * COLUMNS - 2,), torch.fft.rfftfreq, 1.1),
     "ihfft": (lambda: (normal(),), torch.fft.ihfft, 1.6),
-    "conv2d pointwise": (lambda: (normal(4, 16, 64, 64), normal(16, 16, 1, 1)), F.conv2d, 1.5),  # its buffer depends on the processor
+    "conv2d pointwise": (lambda: (normal(4, 16, 64, 64), normal(16, 16, 1, 1)), F.conv2d, 1.5),  # depends on the caches
     "binary_cross_entropy_with_logits": (
         lambda: (normal(), normal().sigmoid()),
         F.binary_cross_entropy_with_logits,

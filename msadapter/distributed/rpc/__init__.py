@@ -10,6 +10,7 @@ import itertools
 import os
 from datetime import timedelta
 
+from ..._errors import unsupported
 from .. import autograd as dist_autograd
 from ..setup import rendezvous
 from ..store import PrefixStore
