@@ -32,7 +32,7 @@ LEFT_OUT = {
         margin_ranking_loss triplet_margin_loss poisson_nll_loss ctc_loss embedding_bag grid_sampler affine_grid_generator
         pinverse constant_pad_nd threshold rrelu svd qr cholesky lu lu_solve nuclear_norm frobenius_norm relu
         linalg.inv_ex linalg.cholesky_ex linalg.solve_ex linalg.lu_factor_ex linalg.ldl_factor_ex""",
-    "Its operands are of float8 alone": "nn.functional.scaled_mm nn.functional.scaled_grouped_mm",
+    "Its operands are of float8 alone": "_scaled_mm _scaled_mm_v2 nn.functional.scaled_mm nn.functional.scaled_grouped_mm",
     "PyTorch has it as torch.ops.aten.zero alone, and zeros_like has the same kernel": "zero",
     "Its operands are sparse tensors": "spmm",
     "PyTorch has it as a function of Python, made of operators that are timed": """

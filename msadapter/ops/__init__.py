@@ -69,6 +69,7 @@ FAMILIES = (
     "nn_antialias",
     "nn_resize",
     "nn_grouped",
+    "nn_scaled",
     "nn_multihead",
     "linalg_lobpcg",
     "torch_forms",

@@ -451,10 +451,11 @@ def op(
         out_dtype: which dtypes the tensor given as out= may have. "same" and "same scalar type": the result's, with two
             forms of PyTorch's message. "cast": one that type promotion lets the result's be cast to. "cat": the same, but
             the error is that of the function cat. "floating": any floating point type. "truth of all" and "truth of any":
-            bool or uint8. "any". "decides": any, and it is the dtype of the computation, as the argument ``dtype``
-            is, which must be the same if it is given. "creates": the same, and also the device and the layout are those of
-            the result. "fills": like "creates", and a tensor with as many elements as the result keeps its shape. By default,
-            "creates" for functions that have an argument ``device``, "cast" for operators that promote, "same" for all others.
+            bool or uint8. "any". "decides": any, and it is the dtype of the computation, as the argument ``dtype`` or
+            ``out_dtype`` is, which must be the same if it is given. "creates": the same, and also the device and the layout are
+            those of the result. "fills": like "creates", and a tensor with as many elements as the result keeps its shape. By
+            default, "creates" for functions that have an argument ``device``, "cast" for operators that promote, "same" for all
+            others.
         chain_of_views: its result counts as a view of a view, like that of an index with several parts.
         copies: each number of the result is an unchanged number of the operand.
         whole: the result for a part of an operand is not part of the result. DTensor gathers the operands.

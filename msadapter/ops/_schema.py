@@ -7,6 +7,8 @@ import functools
 import re
 from dataclasses import dataclass, field
 
+from .._values.dtype import ALL
+
 TYPES = {
     "Tensor",
     "Tensor[]",
@@ -96,6 +98,8 @@ def split_arguments(text: str) -> list[str]:
 def _default(text: str):
     if text == "None":
         return None
+    if text in ALL:
+        return ALL[text]
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -1,30 +1,9 @@
-"""Matrix products of groups, and of matrices with scales."""
+"""Matrix products of groups."""
 
 from __future__ import annotations
 
-import enum
-
-from .._errors import unsupported
 from .._values.dtype import ALL
 from ._declare import composite, t
-
-
-class ScalingType(enum.IntEnum):
-    """The part of a matrix to which one scale belongs."""
-
-    TensorWise = 0
-    RowWise = 1
-    BlockWise1x16 = 2
-    BlockWise1x32 = 3
-    BlockWise1x128 = 4
-    BlockWise128x128 = 5
-
-
-class SwizzleType(enum.IntEnum):
-    """The layout of scales in memory."""
-
-    NO_SWIZZLE = 0
-    SWIZZLE_32_4_4 = 1
 
 
 def _ranges(offs, total: int) -> list[tuple[int, int]]:
@@ -104,68 +83,3 @@ def _grouped(a, b, offs, flat_a: bool, flat_b: bool):
     parts = [a[g] @ b[:, i:j] for g, (i, j) in enumerate(groups)]
     rest = b.shape[1] - (groups[-1][1] if groups else 0)
     return t.cat([*parts, b.new_zeros(a.shape[1], rest)], 1) if rest else t.cat(parts, 1)
-
-
-def _one(value):
-    return value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value
-
-
-def _scaled(matrix, scale, recipe, name: str, axis: int):
-    """Return the matrix in float32, multiplied by one scale or by a scale for each row (axis -1) or column
-    (-2).
-    """
-    scale, recipe = _one(scale), _one(recipe)
-    wide = matrix.to(ALL["float32"])
-    if recipe == ScalingType.TensorWise:
-        return wide * scale.reshape(())
-    if recipe == ScalingType.RowWise:
-        return wide * (
-            scale.reshape(*wide.shape[:-1], 1) if axis == -1 else scale.reshape(*wide.shape[:-2], 1, -1)
-        )
-    raise unsupported(f"torch.nn.functional.{name}", "scales of blocks are not supported")
-
-
-def _refuse(name: str, swizzles, contraction_dim) -> None:
-    """Raise NotImplementedError for scales in another layout, and for other dims to sum over than the usual
-    ones.
-    """
-    if any(_one(swizzle) not in (None, SwizzleType.NO_SWIZZLE) for swizzle in swizzles):
-        raise unsupported(f"torch.nn.functional.{name}", "swizzled scales are not supported")
-    if tuple(contraction_dim):
-        raise unsupported(f"torch.nn.functional.{name}", "contraction_dim is not supported")
-
-
-@composite(
-    "nn.functional.scaled_mm(Tensor mat_a, Tensor mat_b, any scale_a, any scale_recipe_a, "
-    "any scale_b, any scale_recipe_b, any swizzle_a=None, any swizzle_b=None, Tensor? bias=None, "
-    "any output_dtype=None, any contraction_dim=(), bool use_fast_accum=False) -> Tensor",
-    forms="f",
-)
-def scaled_mm(mat_a, mat_b, scale_a, scale_recipe_a, scale_b, scale_recipe_b, swizzle_a, swizzle_b, bias,
-        output_dtype, contraction_dim, use_fast_accum):  # fmt: skip
-    """Return (mat_a * scale_a) @ (mat_b * scale_b), computed in float32.
-
-    A scale belongs to the whole tensor or to its rows (for mat_b: columns).
-    """
-    _refuse("scaled_mm", (swizzle_a, swizzle_b), contraction_dim)
-    a = _scaled(mat_a, scale_a, scale_recipe_a, "scaled_mm", -1)
-    b = _scaled(mat_b, scale_b, scale_recipe_b, "scaled_mm", -2)
-    out = a @ b
-    out = out if bias is None else out + bias.to(out.dtype)
-    return out.to(output_dtype or ALL["bfloat16"])
-
-
-@composite(
-    "nn.functional.scaled_grouped_mm(Tensor mat_a, Tensor mat_b, any scale_a, any scale_recipe_a, "
-    "any scale_b, any scale_recipe_b, any swizzle_a=None, any swizzle_b=None, Tensor? bias=None, "
-    "Tensor? offs=None, any output_dtype=None, any contraction_dim=(), "
-    "bool use_fast_accum=False) -> Tensor",
-    forms="f",
-)
-def scaled_grouped_mm(mat_a, mat_b, scale_a, scale_recipe_a, scale_b, scale_recipe_b, swizzle_a, swizzle_b,
-        bias, offs, output_dtype, contraction_dim, use_fast_accum):  # fmt: skip
-    """Like `grouped_mm`, for matrices with scales as in `scaled_mm`."""
-    _refuse("scaled_grouped_mm", (swizzle_a, swizzle_b), contraction_dim)
-    a = _scaled(mat_a, scale_a, scale_recipe_a, "scaled_grouped_mm", -1)
-    b = _scaled(mat_b, scale_b, scale_recipe_b, "scaled_grouped_mm", -2)
-    return _grouped_mm(a, b, offs, bias, None).to(output_dtype or ALL["bfloat16"])

@@ -115,7 +115,7 @@ SUITES = {
     "created_values": _suite("golden.expressions.created_values"),
     "determinism": _suite("golden.expressions.determinism"),
     "element_values": _suite("golden.expressions.element_values"),
-    "float8": _suite("golden.expressions.float8"),
+    "float8": _suite("golden.expressions.float8", "golden.expressions.scaled_products"),
     "further_names": _suite("golden.expressions.further_names"),
     "indexing": _suite("golden.expressions.structure:INDEXING"),
     "layer_checks": _suite("golden.expressions.layer_checks", "golden.expressions.input_checks"),

@@ -55,8 +55,10 @@ Ref take_options_of_out(const Op &op, PyObject **slots, PyObject *out) {
   const bool creates = op.device_param >= 0;
   const DType own = from_ms(unwrap(out)->data_type());
   DType given = own;
-  PyObject **dtype = slot_named(op, slots, "dtype");
+  PyObject **dtype = slot_named(op, slots, "dtype"), **stored = slot_named(op, slots, "out_dtype");
+  if (stored) dtype = stored;
   if (dtype && *dtype != Py_None && dtype_from_object(*dtype, &given) && given != own) {
+    if (stored) throw ValueError("out_dtype must match output matrix type");
     if (creates) fail("dtype ", dtype_name(given), " does not match dtype of out parameter (", dtype_name(own), ")");
     fail("Expected out tensor to have dtype ", cpp_type_name(given), ", but got ", cpp_type_name(own), " instead");
   }
