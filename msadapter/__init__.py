@@ -72,6 +72,7 @@ def _native_option(name: str):
 # Names of torch._C, and where msadapter has them.
 _NATIVE_ELSEWHERE = {
     "Future": "futures",
+    **dict.fromkeys(("get_float32_matmul_precision", "set_float32_matmul_precision"), "backends._fp32"),
     "Generator": "ops._generator",
     "default_generator": "random",
     "Graph": "_symbolic",
@@ -232,18 +233,6 @@ def set_num_interop_threads(n: _builtins.int) -> None:
         raise RuntimeError("Expected positive number of threads")
 
 
-_precision = "highest"
-
-
-def get_float32_matmul_precision() -> str:
-    return _precision
-
-
-def set_float32_matmul_precision(precision: str) -> None:
-    global _precision
-    _precision = precision
-
-
 def set_flush_denormal(mode) -> _builtins.bool:
     return False
 
@@ -343,6 +332,7 @@ _ELSEWHERE = {  # names whose module is imported when the name is first used
     **dict.fromkeys(("is_anomaly_enabled", "is_anomaly_check_nan_enabled"), "autograd"),
     **dict.fromkeys(("Event", "Stream"), "cuda"),
     "Future": "futures",
+    **dict.fromkeys(("get_float32_matmul_precision", "set_float32_matmul_precision"), "backends._fp32"),
     **dict.fromkeys(("AcceleratorError", "FatalError", "OutOfMemoryError"), "_errors"),
     "npu_apply_fused_adamw_v2": "torch_npu",
     **dict.fromkeys(("DisableTorchFunction", "DisableTorchFunctionSubclass"), "overrides"),

@@ -14,7 +14,7 @@ from .._values import determinism
 from ..accelerator import current_accelerator
 from ..autograd import _tangents
 from ..autograd.grad_mode import is_multithreading_enabled
-from ..backends import mkldnn
+from ..backends import _fp32, mkldnn
 from ..func._derivatives import active
 from ..func._looped import Fallback
 from ..jit import is_tracing
@@ -176,6 +176,8 @@ _written = (
 FUNCTIONS = {f.__name__: f for f in _written} | {
     "_current_graph_task_id": _current_graph_task_id,
     "_current_graph_task_execution_order": _current_graph_task_execution_order,
+    "_get_fp32_precision_getter": _fp32.read,
+    "_set_fp32_precision_setter": _fp32.write,
     "_get_deterministic_algorithms": determinism.are_deterministic_algorithms_enabled,
     "_get_deterministic_algorithms_warn_only": determinism.is_deterministic_algorithms_warn_only_enabled,
     "_set_deterministic_algorithms": determinism.use_deterministic_algorithms,

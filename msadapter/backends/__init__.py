@@ -1,6 +1,9 @@
 """torch.backends: settings of libraries. Settings without a meaning here are only stored."""
 
-from . import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, nnpack, openmp, opt_einsum, quantized, xeon
+import sys
+from contextlib import contextmanager
+
+from . import _fp32, cpu, cuda, cudnn, mha, mkl, mkldnn, mps, nnpack, openmp, opt_einsum, quantized, xeon
 
 __all__ = [
     "cpu",
@@ -17,6 +20,22 @@ __all__ = [
     "xeon",
 ]
 __allow_nonbracketed_mutation_flag = True
+_fp32.settings_of(sys.modules[__name__], "generic")
+
+
+def set_flags(_fp32_precision="none"):
+    """Set the precision of all backends that have none of their own, and return the former one in a tuple."""
+    return _fp32.exchange(sys.modules[__name__], {"fp32_precision": _fp32_precision})
+
+
+@contextmanager
+def flags(fp32_precision="none"):
+    """Set the precision of all backends that have none of their own, inside a block."""
+    former = set_flags(fp32_precision)
+    try:
+        yield
+    finally:
+        set_flags(*former)
 
 
 def disable_global_flags() -> None:

@@ -3,18 +3,9 @@
 from contextlib import contextmanager
 
 from .._host import accelerator as _accelerator
+from . import _fp32
 
 _sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": False}
-
-
-class _Matmul:
-    """Settings of matrix products. They are stored, but products never use a reduced precision here."""
-
-    allow_tf32 = False
-    allow_fp16_reduced_precision_reduction = True
-    allow_bf16_reduced_precision_reduction = True
-    allow_fp16_accumulation = False
-    fp32_precision = "none"
 
 
 class _PlanCache:
@@ -30,7 +21,15 @@ class _PlanCache:
         return self
 
 
-matmul = _Matmul()
+# The settings of matrix products are stored, but products never use a reduced precision here.
+matmul = _fp32.setting(
+    "cuda",
+    "matmul",
+    allow_tf32=_fp32.TF32_OF_MATMUL,
+    allow_fp16_reduced_precision_reduction=True,
+    allow_bf16_reduced_precision_reduction=True,
+    allow_fp16_accumulation=False,
+)
 cufft_plan_cache = _PlanCache()
 
 

@@ -1,13 +1,18 @@
 """torch.backends.cudnn: there is no cuDNN. Its settings are only stored."""
 
-from ._flags import make_flags
+import sys
+from contextlib import contextmanager
+
+from . import _fp32
 
 enabled = True
 benchmark = False
 benchmark_limit = 10
 deterministic = False
-allow_tf32 = True
-flags = make_flags(globals(), ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32"))
+depthwise_kernel = "auto"
+conv = _fp32.setting("cuda", "conv")
+rnn = _fp32.setting("cuda", "rnn")
+_fp32.settings_of(sys.modules[__name__], "cuda", allow_tf32=_fp32.TF32_OF_CUDNN)
 
 
 def is_available() -> bool:
@@ -25,7 +30,15 @@ def is_acceptable(tensor) -> bool:
     return False
 
 
-def set_flags(_enabled=None, _benchmark=None, _benchmark_limit=None, _deterministic=None, _allow_tf32=None):
+def set_flags(
+    _enabled=None,
+    _benchmark=None,
+    _benchmark_limit=None,
+    _deterministic=None,
+    _allow_tf32=None,
+    _fp32_precision="none",
+    _depthwise_kernel=None,
+):
     """Set the given values and return the former ones."""
     given = {
         "enabled": _enabled,
@@ -33,19 +46,27 @@ def set_flags(_enabled=None, _benchmark=None, _benchmark_limit=None, _determinis
         "benchmark_limit": _benchmark_limit,
         "deterministic": _deterministic,
         "allow_tf32": _allow_tf32,
+        "fp32_precision": _fp32_precision,
+        "depthwise_kernel": _depthwise_kernel,
     }
-    before = tuple(globals()[name] for name in given)
-    globals().update({name: value for name, value in given.items() if value is not None})
-    return before
+    return _fp32.exchange(sys.modules[__name__], given)
 
 
-class rnn:
-    """Settings of recurrent layers."""
-
-    fp32_precision = "none"
-
-
-class conv:
-    """Settings of convolutions."""
-
-    fp32_precision = "none"
+@contextmanager
+def flags(
+    enabled=False,
+    benchmark=False,
+    benchmark_limit=10,
+    deterministic=False,
+    allow_tf32=True,
+    fp32_precision="none",
+    depthwise_kernel="auto",
+):
+    """Set all settings inside a block."""
+    former = set_flags(
+        enabled, benchmark, benchmark_limit, deterministic, allow_tf32, fp32_precision, depthwise_kernel
+    )
+    try:
+        yield
+    finally:
+        set_flags(*former)

@@ -1,23 +1,51 @@
 """torch.backends.mkldnn: oneDNN computes matrix products on the CPU."""
 
-from ._flags import make_flags
+import sys
+import warnings
+from contextlib import contextmanager
+
+from . import _fp32
+
+
+def _set_allow_tf32(settings, value) -> None:
+    warnings.warn(
+        "TF32 acceleration on top of oneDNN is available for Intel GPUs. "
+        "The current Torch version does not have Intel GPU Support.",
+        stacklevel=2,
+    )
+
 
 enabled = True
 deterministic = False
-allow_tf32 = True
-fp32_precision = "none"
-flags = make_flags(globals(), ("enabled", "deterministic", "allow_tf32", "fp32_precision"))
+matmul = _fp32.setting("mkldnn", "matmul")
+conv = _fp32.setting("mkldnn", "conv")
+rnn = _fp32.setting("mkldnn", "rnn")
+# As in PyTorch: allow_tf32 is None without an Intel GPU, and fp32_precision writes to the setting of all backends.
+_fp32.settings_of(
+    sys.modules[__name__],
+    "mkldnn",
+    written="generic",
+    allow_tf32=property(lambda settings: None, _set_allow_tf32),
+)
 
 
 def set_flags(_enabled=None, _deterministic=None, _allow_tf32=None, _fp32_precision="none"):
     """Set the flags that are given, and return the former values."""
-    global enabled, deterministic, allow_tf32, fp32_precision
-    before = (enabled, deterministic, allow_tf32, fp32_precision)
-    enabled = enabled if _enabled is None else _enabled
-    deterministic = deterministic if _deterministic is None else _deterministic
-    allow_tf32 = allow_tf32 if _allow_tf32 is None else _allow_tf32
-    fp32_precision = fp32_precision if _fp32_precision is None else _fp32_precision
-    return before
+    given = {"enabled": _enabled, "deterministic": _deterministic, "allow_tf32": _allow_tf32}
+    precision = _fp32.read("mkldnn", "all")
+    if _fp32_precision is not None:
+        _fp32.write("mkldnn", "all", _fp32_precision)
+    return (*_fp32.exchange(sys.modules[__name__], given), precision)
+
+
+@contextmanager
+def flags(enabled=False, deterministic=False, allow_tf32=True, fp32_precision="none"):
+    """Set all settings inside a block."""
+    former = set_flags(enabled, deterministic, allow_tf32, fp32_precision)
+    try:
+        yield
+    finally:
+        set_flags(*former)
 
 
 def is_available() -> bool:

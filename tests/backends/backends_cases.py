@@ -1,5 +1,11 @@
 """torch.backends: settings that programs set, read back and restore."""
 
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
 
 def flags_are_restored(torch):
     cudnn, seen = torch.backends.cudnn, []
@@ -86,3 +92,106 @@ def order_of_contractions(torch):
 def a_strategy_while_not_enabled(torch):
     with torch.backends.opt_einsum.flags(enabled=False), torch.backends.opt_einsum.flags(strategy="auto"):
         return
+
+
+_PRECISIONS = """
+import os, warnings, {name} as torch
+warnings.simplefilter("ignore")
+B = torch.backends
+NAMES = "B B.cuda.matmul B.cudnn B.cudnn.conv B.cudnn.rnn B.mkldnn B.mkldnn.matmul B.mkldnn.conv B.mkldnn.rnn".split()
+OLDER = "B.cuda.matmul.allow_tf32 B.cudnn.allow_tf32 B.mkldnn.allow_tf32 torch.get_float32_matmul_precision()".split()
+def show(text):
+    try:
+        return str(eval(text))
+    except Exception as error:
+        return type(error).__name__ + ": " + str(error).partition(". ")[0]
+def state():
+    return " ".join([show(name + ".fp32_precision") for name in NAMES] + [show(text) for text in OLDER])
+def inside(flags, **values):
+    with flags(**values):
+        print(state())
+for step in {steps!r}:
+    if os.fork() == 0:  # each step begins with the settings of a new process
+        try:
+            exec(step)
+            print(step, "|", state(), flush=True)
+        except Exception as error:
+            print(step, "|", type(error).__name__, str(error).partition(". The")[0], flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
+def _after(torch, *steps):
+    """Return what the settings are after each of the steps, in a process where nothing was set before."""
+    program = _PRECISIONS.format(name=torch.__name__, steps=steps)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    return done.stdout.splitlines()
+
+
+def precision_is_inherited(torch):
+    set_ = [f"B.fp32_precision = {p!r}" for p in ("none", "ieee", "tf32", "bf16")]
+    own = [
+        f"B.{name}.fp32_precision = {p!r}"
+        for name in (
+            "cuda.matmul",
+            "cudnn",
+            "cudnn.conv",
+            "cudnn.rnn",
+            "mkldnn",
+            "mkldnn.matmul",
+            "mkldnn.conv",
+            "mkldnn.rnn",
+        )
+        for p in ("none", "ieee", "tf32", "bf16")
+    ]
+    both = [f"{a}; {b}" for a, b in zip(set_ * len(own), own, strict=False)]
+    return _after(torch, "pass", *set_, *own, *both, "B.fp32_precision = 'tf32'; B.fp32_precision = 'none'")
+
+
+def precision_and_the_older_settings(torch):
+    older = [f"torch.set_float32_matmul_precision({p!r})" for p in ("high", "medium", "highest", "x")]
+    older += [
+        f"B.{name}.allow_tf32 = {v}" for name in ("cuda.matmul", "cudnn", "mkldnn") for v in (True, False)
+    ]
+    mixed = [f"{a}; B.fp32_precision = {p!r}" for a in older for p in ("ieee", "tf32")]
+    mixed += ["B.cuda.matmul.fp32_precision = 'tf32'; torch.set_float32_matmul_precision('highest')"]
+    return _after(torch, *older, *mixed)
+
+
+def precision_in_blocks(torch):
+    blocks = [
+        f"inside(B{name}.flags{values}"
+        for name in ("", ".cudnn", ".mkldnn")
+        for values in (")", ", fp32_precision='tf32')", ", fp32_precision='ieee')")
+    ]
+    calls = [
+        f"print(B{name}.set_flags(_fp32_precision={p})[-1:])"
+        for name in ("", ".mkldnn")
+        for p in ("None", "'tf32'")
+    ]
+    return _after(torch, *blocks, *calls)
+
+
+def precision_refused(torch):
+    wrong = [
+        f"{name}.fp32_precision = {v!r}"
+        for name in ("B", "B.cudnn", "B.mkldnn.matmul")
+        for v in ("x", 1, None)
+    ]
+    wrong += ["B.cudnn.conv.x = 1", "B.mkldnn.rnn.x", "B.cuda.matmul.x", "B.cuda.matmul.x = 1"]
+    wrong += [
+        "torch.set_float32_matmul_precision(3)",
+        "B.cuda.matmul.allow_tf32 = 1",
+        "B.cudnn.allow_tf32 = 'x'",
+    ]
+    reads = [
+        f"print(torch._C._get_fp32_precision_getter({pair}))"
+        for pair in ("'cuda', 'all'", "'x', 'all'", "'cuda', 'x'")
+    ]
+    reads += [
+        f"print(torch._C._set_fp32_precision_setter('generic', {op!r}, 'tf32'))" for op in ("all", "matmul")
+    ]
+    return _after(torch, *wrong, *reads)
