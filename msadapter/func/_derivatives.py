@@ -418,17 +418,17 @@ def _refuse_complex(name: str, tree, what: str) -> None:
 def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
     """Return a function that computes the Jacobian of ``func``, output.shape + input.shape for each pair.
 
-    The rows are computed one after the other. ``chunk_size`` has no effect.
+    It takes positional arguments alone, as in PyTorch. The rows are computed one after the other. ``chunk_size`` has no effect.
     """
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
     @functools.wraps(func)
-    def wrapper(*args, **kwargs):
+    def wrapper(*args):
         numbers = _chosen(args, argnums)
 
         def of_chosen(*values):
-            return func(*_put(args, numbers, values), **kwargs)
+            return func(*_put(args, numbers, values))
 
         _refuse_complex("jacrev", args, "inputs")
         result = vjp(of_chosen, *(args[n] for n in numbers), has_aux=has_aux)
@@ -466,15 +466,16 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
     """Return a function that computes what that of ``jacrev`` does, with the forward mode: a jvp in each direction, in one vmap.
 
     Args:
+        argnums: as in ``jacrev``; None stands for all arguments.
         randomness: as in ``vmap``, for functions that draw random numbers.
     """
 
     @functools.wraps(func)
-    def wrapper(*args, **kwargs):
-        numbers = _chosen(args, argnums)
+    def wrapper(*args):
+        numbers = range(len(args)) if argnums is None else _chosen(args, argnums)
 
         def of_chosen(*values):
-            return func(*_put(args, numbers, values), **kwargs)
+            return func(*_put(args, numbers, values))
 
         _refuse_complex("jacfwd", args, "inputs")
         primals = tuple(args[n] for n in numbers)

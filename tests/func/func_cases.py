@@ -289,6 +289,24 @@ EXPRESSIONS += [
     "with_level.__exit__(None, None, None); r",
     "push(lambda a: one_dual(a))(x)",
     "[refusal(lambda: t(lambda a: (a.sum(), [a, 1]), has_aux=True)(x)) for t in (grad, jacrev, jacfwd)]",
+    # Keyword arguments, and argnums.
+    "[t(lambda a, k=1.0: (a * k).sin().sum())(x, k=y) for t in (grad, grad_and_value)]",
+    *(
+        f"{t}({f}{options})({call})"
+        for t in ("jacfwd", "jacrev", "hessian")
+        for f, options, call in (
+            ("lambda a, k=1.0: (a * k).sin().sum()", "", "x, k=y"),
+            ("lambda *, a: a.sum()", "", "a=x"),
+            ("lambda a, b: (a * b).sin().sum()", ", argnums=None", "x, y"),
+            ("lambda a, b: (a * b).sin().sum()", ", argnums=(None,)", "x, y"),
+            ("lambda a, b: (a * b).sin().sum()", ", argnums=[0, 1]", "x, y"),
+            ("lambda a, b: (a * b).sin().sum()", ", argnums=()", "x, y"),
+            ("lambda a, b: (a * b).sin().sum()", ", argnums=1", "x"),
+            ("lambda a, b: (a * b).sin().sum()", ", argnums=(0, 0)", "x, y"),
+            ("lambda a, b: (a * b).sin().sum()", ", argnums=(1,)", "x, y"),
+        )
+    ),
+    "jacfwd(torch.sin, argnums=None)(x), jacfwd(lambda a, b: (a * b, (a, b)), None, True)({'a': x}['a'], y)",
     "refusal(lambda: vjp(lambda a: (a, 'text'), x, has_aux=True)), "
     "refusal(lambda: jvp(lambda a: (a, None), (x,), (x,), has_aux=True))",
     "vjp(lambda a: (a, 3), x)",
