@@ -135,20 +135,11 @@ def fill_(self, value):
     """Set every element to `value`, in place."""
     if not isinstance(value, (int, float, complex)):
         return t._fill_tensor_(self, value)
-    if not isinstance(value, complex) and abs(value) > _LARGEST_HALF:
-        value = _as_stored_alone(self, value)
+    beyond = not isinstance(value, complex) and abs(value) > _LARGEST_HALF
+    if beyond and self.numel() == 1 and self.device.type == "cpu":
+        # A single element stores what a tensor without dims does, which the kernel knows. More elements refuse the number.
+        value = t.scalar_tensor(value, dtype=self.dtype).item()
     return t._fill_scalar_(self, value)
 
 
-_LARGEST_HALF, _LARGEST_BFLOAT16 = 65504, 3.3895313892515355e38
-
-
-def _as_stored_alone(self, value):
-    """Return infinity for a number that a single element of 16 bits does not hold, as PyTorch stores it on a CPU.
-
-    Tensors of more elements refuse the number, which stays as it is for them.
-    """
-    largest = {"float16": _LARGEST_HALF, "bfloat16": _LARGEST_BFLOAT16}.get(self.dtype.name)
-    if largest is None or abs(value) <= largest or self.numel() != 1 or self.device.type != "cpu":
-        return value
-    return float("inf") if value > 0 else float("-inf")
+_LARGEST_HALF = 65504
