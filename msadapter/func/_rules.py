@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from .. import ops
 from .._errors import unsupported
+from .._values.dtype import ALL
 from ..autograd._tangents import is_active as is_forward_mode
 from ..tensor import Tensor
 from ._batched import BatchedTensor, batch_of, innermost, is_batched, levels, rewrapped, wrap
@@ -467,6 +468,17 @@ def _gather(function, bound, level, inplace):
         raise NoRule
     changed = {n: batch_of(x, level) for n, x in bound.items() if isinstance(x, Tensor)}
     return wrap(_call(function, bound, changed | {"dim": _shifted(bound["dim"], rank)}), level)
+
+
+@rule("index_copy")
+def _index_copy(function, bound, level, inplace):
+    """Take int32 indices too: PyTorch computes this with scatter."""
+    index = bound["index"]
+    if index.dtype is ALL["int64"]:
+        raise NoRule
+    if index.dtype is not ALL["int32"]:
+        raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
+    return _call(function, bound, {"index": index.to(ALL["int64"])})
 
 
 @rule("index_select")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from .._values import determinism
+from .._values.dtype import ALL
 from . import _on_npu
 from ._declare import _C, composite, op, raw, t
 from ._geometry import numel, wrap_dim
@@ -51,6 +52,10 @@ def index_add(self, dim, index, source, *, alpha):
 )
 def index_copy(self, dim, index, source):
     """Return `self` with `source` written at the positions `index` of a dim."""
+    if index.dtype is not ALL["int64"]:
+        raise RuntimeError(
+            f"index_copy_(): Expected a long tensor for index, but got {index.dtype.scalar_name}"
+        )
     return raw.IndexCopy(self, dim, index, source)
 
 

@@ -15,7 +15,7 @@ def _no_grad_embedding_renorm_(weight, input, max_norm, norm_type):
         chosen = weight.index_select(0, rows)
         norms = t.linalg_vector_norm(chosen, norm_type, 1, True)
         scale = t.where(norms > max_norm, max_norm / (norms + 1e-7), t.ones_like(norms))
-        weight.index_copy_(0, rows, chosen * scale)
+        weight.index_copy_(0, rows.long(), chosen * scale)
     return weight, input
 
 

@@ -289,6 +289,29 @@ EXPRESSIONS += [
     "with_level.__exit__(None, None, None); r",
     "push(lambda a: one_dual(a))(x)",
     "[refusal(lambda: t(lambda a: (a.sum(), [a, 1]), has_aux=True)(x)) for t in (grad, jacrev, jacfwd)]",
+    # Types of indices, within vmap and outside of it.
+    *(
+        case
+        for kind in ("int64", "int32", "int16")
+        for call in (
+            "torch.gather(a, 0, i)",
+            "torch.scatter(a, 0, i, a)",
+            "torch.scatter_add(a, 0, i, a)",
+            "torch.index_select(a, 0, i)",
+            "torch.index_add(a, 0, i, a)",
+            "torch.index_copy(a, 0, i, a)",
+            "torch.index_fill(a, 0, i, 2.0)",
+            "torch.take(a, i)",
+            "torch.take_along_dim(a, i, 0)",
+        )
+        for case in (
+            f"i = torch.tensor([[2, 0, 1], [1, 2, 0]]).to(torch.{kind}); "
+            f"vmap(lambda a, i: {call})(torch.stack([x, y]), i)",
+            f"a, i = x, torch.tensor([2, 0, 1]).to(torch.{kind}); {call}",
+        )
+        if kind != "int16" or "gather" in call or "copy" in call
+    ),
+    "torch.zeros(3).index_copy_(0, torch.tensor([2, 0, 1], dtype=torch.int32), x)",
     # Keyword arguments, and argnums.
     "[t(lambda a, k=1.0: (a * k).sin().sum())(x, k=y) for t in (grad, grad_and_value)]",
     *(
