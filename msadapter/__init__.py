@@ -72,7 +72,6 @@ def _native_option(name: str):
 # Names of torch._C, and where msadapter has them.
 _NATIVE_ELSEWHERE = {
     "Future": "futures",
-    **dict.fromkeys(("get_float32_matmul_precision", "set_float32_matmul_precision"), "backends._fp32"),
     "Generator": "ops._generator",
     "default_generator": "random",
     "Graph": "_symbolic",

@@ -124,7 +124,8 @@ for step in {steps!r}:
 
 def _after(torch, *steps):
     """Return what the settings are after each of the steps, in a process where nothing was set before."""
-    program = _PRECISIONS.format(name=torch.__name__, steps=steps)
+    package = Path(torch.__file__).parent.name  # its name may be torch for msadapter too
+    program = _PRECISIONS.format(name=package, steps=steps)
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
     )
