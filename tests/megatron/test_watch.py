@@ -128,7 +128,16 @@ def newer_suite(newer_megatron: Path, tmp_path_factory) -> reliability.Suite:
     return reliability.Suite(folder / "runs", tools.scratch_copy(newer_megatron, folder))
 
 
-@pytest.mark.parametrize("name", ["memory", "large", "nan", "SIGTERM", "torch_dist"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nan",
+        *(
+            pytest.param(name, marks=pytest.mark.extended)
+            for name in ("memory", "large", "SIGTERM", "torch_dist")
+        ),
+    ],
+)
 def test_a_part_of_the_table_with_a_newer_release(newer_suite, name) -> None:
     reliability.FAULTS[name].check(newer_suite)
 
