@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 
 from . import wire
 
@@ -18,7 +19,7 @@ _HANDSHAKE = 10.0  # seconds that a client has for its handshake
 _WAITING = 256  # connections whose handshake has not ended; when there are more, the oldest is closed
 
 
-class Listener:
+class Listener(ABC):
     """Accepts connections and serves each in a thread of its own. Subclasses say how in ``_converse(connection)``.
 
     ``_converse`` gets a connection after its handshake and returns when it has ended. OSError and MemoryError in it end that
@@ -40,8 +41,9 @@ class Listener:
         self._closed = False
         threading.Thread(target=self._accept, name=f"{self.name} server", daemon=True).start()
 
+    @abstractmethod
     def _converse(self, connection: socket.socket) -> None:
-        raise NotImplementedError
+        """Serve a connection until it ends."""
 
     def _accept(self) -> None:
         while True:

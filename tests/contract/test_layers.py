@@ -240,17 +240,19 @@ import msadapter
 names = sys.argv[1:]
 def each_within(package):
     for name in names:
-        if name.rpartition(".")[0] == package and name not in sys.modules:
-            if (child := os.fork()) == 0:
-                try:
-                    importlib.import_module(name)
-                    each_within(name)
-                except BaseException as error:
-                    print(f"{name}: {error}", flush=True)
-                os._exit(0)
-            os.waitpid(child, 0)
-        elif name.rpartition(".")[0] == package:
+        if name.rpartition(".")[0] != package:
+            continue
+        if name in sys.modules:
             each_within(name)
+        elif (child := os.fork()) == 0:
+            try:
+                importlib.import_module(name)
+                each_within(name)
+            except BaseException as error:
+                print(f"{name}: {error}", flush=True)
+            os._exit(0)
+        else:
+            os.waitpid(child, 0)
 each_within("msadapter")
 """
 

@@ -1,9 +1,9 @@
 """torch.distributed.elastic: events, metrics, timers and helpers. Nothing here waits for a clock."""
 
 import contextlib
-import importlib
 import io
 import itertools
+import logging
 import os
 import queue
 import signal
@@ -70,7 +70,7 @@ def a_logger_of_events(torch):
 
 def _recorded(events, **options) -> list:
     received = []
-    handler = importlib.import_module("logging").StreamHandler()
+    handler = logging.StreamHandler()
     with (
         mock.patch("torch.distributed.elastic.events.get_logging_handler", return_value=handler),
         mock.patch("torch.distributed.elastic.events.record_rdzv_event", received.append),

@@ -31,7 +31,6 @@ class Frames:
     """One connection. Several threads may send; one receives."""
 
     def __init__(self, connection: socket.socket):
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connection, self._lock = connection, threading.Lock()
 
     def send(self, number: int, parts: list) -> None:
@@ -106,6 +105,7 @@ class Client:
     def __init__(self, name: str, host: str, port: int, secret: bytes, timeout: float, run):
         self.name, self._run = name, run
         connection = socket.create_connection((host, port), timeout=timeout)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         wire.greet(connection, secret, _HANDSHAKE)
         self._frames = Frames(connection)
         self._numbers = itertools.count()
