@@ -9,7 +9,7 @@ import os
 import socket
 
 from .._errors import unsupported
-from .._host import accelerator
+from .._host import accelerator, runtime
 from .._values.base import _C
 from .._values.dtype import ALL
 from . import mpi_world
@@ -34,9 +34,8 @@ _HOST_REDUCTIONS = {
 
 def present() -> bool:
     """True if MindSpore runs on an Ascend device in this process."""
-    import mindspore  # late: MindSpore's package is loaded with an accelerator only
-
-    return mindspore.get_context("device_target") == "Ascend"
+    runtime.native()
+    return runtime.device_target() == "Ascend"
 
 
 def resume() -> None:

@@ -6,7 +6,6 @@ Their effect needs an Ascend device.
 import inspect
 
 import pytest
-from mindspore.mint import distributed as mint
 
 import msadapter as torch
 import msadapter.distributed as dist
@@ -26,6 +25,8 @@ class _Handle:
 @pytest.fixture
 def calls(monkeypatch):
     """Bind every call to the signature of the real function, and record it."""
+    from mindspore.mint import distributed as mint  # late: to load MindSpore's package takes seconds
+
     made = []
 
     class Recorder:

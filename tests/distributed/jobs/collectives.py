@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import sys
 import time
 
 import torch
@@ -27,6 +28,11 @@ def raises(error, text):
         assert text in str(err), str(err)
     else:
         raise AssertionError(f"no {error}")
+
+
+def check_a_group_loads_nothing_of_mindspore_but_its_runtime(rank, size):
+    """The whole package takes two seconds of every rank, and a group for accelerators only asks which device there is."""
+    assert "mindspore.common" not in sys.modules
 
 
 def check_all_to_all_of_which_some_receive_little(rank, size):
