@@ -13,6 +13,7 @@
 # With --kernels=aarch64 a cross compiler compiles, and qemu emulates the machine on which the wheel trains. tests/aarch64.sh says what
 # that needs. PYTHON must be a Python 3.11 then.
 set -euo pipefail
+unset PYTHONDONTWRITEBYTECODE # Python keeps what it compiles of the packages, for the next program
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 python="${PYTHON:-python3.11}"
 kernels=""
@@ -92,7 +93,8 @@ fi
 
 build --outdir "$work/dist"
 "$python" -m venv "$work/empty"
-"$work/empty/bin/pip" install --quiet --disable-pip-version-check "$(ls "$work"/dist/*.whl)[toolkit,megatron]"
+# Without --no-compile pip compiles all packages, which takes longer than what is used of them below.
+"$work/empty/bin/pip" install --quiet --disable-pip-version-check --no-compile "$(ls "$work"/dist/*.whl)[toolkit,megatron]"
 "$work/empty/bin/python" -m msadapter smoke.py
 "$work/empty/bin/python" -m msadapter doctor > doctor.txt || { cat doctor.txt; exit 1; }
 tail -1 doctor.txt

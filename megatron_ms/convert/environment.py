@@ -39,6 +39,7 @@ PYTHON = VENV / "bin" / "python"
 # Packages that pip would only install together with PyTorch.
 BESIDE_TORCH = ROOT / "megatron_ms" / "training" / "requirements-hf.txt"
 _MARK = "msadapter-extras.json"
+_READ_AT_IMPORT = ("mindspore", "numpy")  # by `import torch`
 _NO_NETWORK = re.compile(
     r"Temporary failure in name resolution|Name or service not known|Network is unreachable|Connection refused|"
     r"Failed to establish a new connection|Connection to .* timed out|Max retries exceeded|ProxyError|"
@@ -205,7 +206,7 @@ def prepare_venv(extras: tuple[str, ...], logs: Path, progress: Progress) -> boo
         "pip",
         "install",
         "--no-input",
-        "--no-compile",  # _compile_packages does it on all cores
+        "--no-compile",  # that would take half of pip's time; see _compile_packages
         "--retries",
         "2",
         "--editable",
@@ -227,12 +228,17 @@ def prepare_venv(extras: tuple[str, ...], logs: Path, progress: Progress) -> boo
 
 
 def _compile_packages(logs: Path, progress: Progress) -> None:
-    """Compiles the modules of the environment to bytecode, on all cores; pip uses one, for half of its time.
+    """Compiles to bytecode, on all cores, the packages that every `import torch` reads.
 
-    As with pip, a file that another version of Python is written for stays as it is.
+    Python compiles the modules of the others when a program first imports them. Most of these are never imported.
     """
-    code = "import compileall, sysconfig; compileall.compile_dir(sysconfig.get_path('purelib'), quiet=2, workers=0)"
-    run([PYTHON, "-W", "ignore", "-c", code], logs / "compile.log", progress, clean_environment())
+    code = """if True:
+        import compileall, os, sys, sysconfig
+        for name in sys.argv[1:]:
+            compileall.compile_dir(os.path.join(sysconfig.get_path("purelib"), name), quiet=2, workers=0)
+    """
+    command: list[str | Path] = [PYTHON, "-W", "ignore", "-c", code, *_READ_AT_IMPORT]
+    run(command, logs / "compile.log", progress, clean_environment())
 
 
 def add_packages_beside_torch(logs: Path, progress: Progress) -> bool:
