@@ -81,21 +81,20 @@ def test_two_ranks(home, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("fault", "words"),
-    {
+def test_faults_of_the_device(home, tmp_path):
+    """Where the program waits for the device, an error has the words by which users of torch_npu recognise the fault.
+
+    torch.npu.stop_device and restart_device make the device usable again, after each fault.
+    """
+    faults = {
         "ecc@5": "HBM MULTI BIT ECC ERROR",
         "uce@5": "UCE ERROR",
         "kernel@5": "AI core exception (507015)",
-    }.items(),
-)
-def test_faults_of_the_device(home, tmp_path, fault, words):
-    """Where the program waits for the device, an error has the words by which users of torch_npu recognise the fault.
-
-    torch.npu.stop_device and restart_device make the device usable again.
-    """
-    seen = run(JOBS / "torch_faults.py", fault, cwd=tmp_path)
-    assert "raised RuntimeError" in seen and words in seen and "stopped\nrestarted" in seen, seen
+    }
+    lines = run(JOBS / "torch_faults.py", *faults, cwd=tmp_path).splitlines()
+    assert lines[1::3] == ["stopped"] * 3 and lines[2::3] == ["restarted"] * 3, lines
+    for words, line in zip(faults.values(), lines[::3], strict=True):
+        assert line.startswith("raised RuntimeError") and words in line, line
 
 
 @pytest.mark.slow
