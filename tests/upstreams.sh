@@ -103,12 +103,12 @@ bash tests/run.sh "${two[@]}" -m "not extended" tests/megatron/test_parallel.py 
   "tests/megatron/test_parity.py::test_curve[llama]" "tests/megatron/test_resume.py::test_goes_on_bit_for_bit[data-torch_dist]" \
   tests/npu/test_mindspeed_training.py tests/patches/test_manager.py tests/patches/test_product.py
 convert_llm
-MSADAPTER_LLM="$work/converted/llm" bash tests/run.sh "${two[@]}" tests/toolkit/stories/test_megatron.py \
+MSADAPTER_LLM="$work/converted/llm" bash tests/run.sh "${two[@]}" -m "not extended" tests/toolkit/stories/test_megatron.py \
   tests/toolkit/training/test_dpo.py tests/toolkit/recovery/test_mindspeed_llm.py
 name_llm
 examples="faster_flags and (deepseek4 or glm45 or longcat or phi35_moe or qwen3_next)" # models whose parts differ most
 bash tests/run.sh "${two[@]}" tests/npu/test_mindspeed_llm.py tests/npu/test_mindspeed_llm_examples.py \
-  tests/npu/test_mindspeed_llm_tools.py tests/npu/test_high_availability.py -k "engine and qwen25 or second_converter or last_checkpoint and 1-kill or $examples"
+  tests/npu/test_mindspeed_llm_tools.py -k "engine and qwen25 or second_converter or $examples"
 unset PYTHONPATH MSADAPTER_MINDSPEED MSADAPTER_MINDSPEED_LLM # of release 26.1.0, and MindSpeed-RL needs 2.3.0
 [ -d "$work/MindSpeed-RL" ] || tar -xf "$folder/MindSpeed-RL-2.3.0.tar.xz" -C "$work"
 converted rl --tests --source MindSpeed-RL="$work/MindSpeed-RL"

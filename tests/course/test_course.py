@@ -171,6 +171,7 @@ def test_breakages_have_their_sections() -> None:
 
 
 @runs
+@pytest.mark.extended
 @pytest.mark.parametrize("name", BREAKAGES)
 def test_a_broken_adapter_is_noticed(name: str, tmp_path: Path) -> None:
     """The section that teaches it fails, by an assertion or an error of the chapter's own."""

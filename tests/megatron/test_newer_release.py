@@ -69,8 +69,15 @@ def _hold(measured: list[tools.Iteration], expected: list[tuple[float, float]]) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "layout", ["", "tensor", pytest.param("pipeline", marks=pytest.mark.extended), "data"]
-)  # the test below has pipelines too
+    "layout",
+    [
+        "",
+        # the test below has both of these too
+        pytest.param("tensor", marks=pytest.mark.extended),
+        pytest.param("pipeline", marks=pytest.mark.extended),
+        "data",
+    ],
+)
 def test_curve_of_the_reference(layout: str, release: Release, reference: Path, tmp_path: Path) -> None:
     pytest.importorskip("mpi4py")
     measured = _run(release, tmp_path, reference, LAYOUTS.get(layout, ""), 2 if layout else 1)

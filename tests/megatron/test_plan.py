@@ -51,14 +51,23 @@ def trained(megatron_checkout: Path, tmp_path_factory) -> Callable[..., tuple[Ru
     return train
 
 
-@pytest.mark.parametrize("words", [ONE, TENSOR, PIPELINE, SHARDS, RECOMPUTED])
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(ONE, marks=pytest.mark.extended),
+        pytest.param(TENSOR, marks=pytest.mark.extended),
+        PIPELINE,
+        pytest.param(SHARDS, marks=pytest.mark.extended),
+        RECOMPUTED,
+    ],
+)
 def test_the_memory_is_that_which_is_measured(trained, words) -> None:
     run, document = trained(*words)
     expected = max(stage.all for stage in estimate.stages(checks.read(document))) / 1e9
     assert run.records[2]["memory"] == pytest.approx(expected, rel=TOLERANCE), words
 
 
-@pytest.mark.parametrize("words", [TENSOR, PIPELINE])
+@pytest.mark.parametrize("words", [pytest.param(TENSOR, marks=pytest.mark.extended), PIPELINE])
 def test_the_time_follows_from_that_of_another_layout(trained, words) -> None:
     """Two ranks that share the data tell what two ranks take that share a layer, or are stages of a pipeline."""
     (known, _), (run, document) = trained(*RECOMPUTED), trained(*words)

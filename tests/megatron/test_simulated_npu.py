@@ -24,12 +24,16 @@ PARALLEL = (
     "experts, all to all",
     "engine, context, gathered",
 )
+DAILY = ("tensor", "engine")
 LONG = os.environ.get("MSADAPTER_LONG") == "1"
 SIMULATED = {"SIMULATED_NPU": "1", "SIMULATED_NPU_MEMORY_GB": "4", "SIMULATED_NPU_DEVICES": "4"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*ALONE, *PARALLEL])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in DAILY else pytest.mark.extended) for name in (*ALONE, *PARALLEL)],
+)
 def test_curve_of_the_reference(name: str, reference: Path, trees, weights, tmp_path: Path) -> None:
     row = ALONE[name] if name in ALONE else ROWS[name]
     if row.processes > 1:

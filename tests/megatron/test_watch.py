@@ -59,8 +59,8 @@ def test_a_step_is_profiled(suite) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        (),
-        ("parallel.distributed_optimizer=true",),
+        pytest.param((), marks=pytest.mark.extended),
+        pytest.param(("parallel.distributed_optimizer=true",), marks=pytest.mark.extended),
         ("parallel.tensor=2",),
         ("parallel.distributed_optimizer=true", "train.precision=bf16"),
     ],
@@ -114,8 +114,12 @@ def _whole(name: str, norms: list[float]) -> float:
 @pytest.mark.parametrize(
     "name",
     [
-        *("memory", "large", "nan", "SIGTERM", "safetensors", "machine"),
-        pytest.param("fewer", marks=pytest.mark.extended),  # two minutes
+        *("nan", "SIGTERM"),
+        # half a minute to two minutes each
+        *(
+            pytest.param(name, marks=pytest.mark.extended)
+            for name in ("memory", "large", "safetensors", "machine", "fewer")
+        ),
     ],
 )
 def test_a_part_of_the_table(suite, name) -> None:
@@ -128,15 +132,10 @@ def newer_suite(newer_megatron: Path, tmp_path_factory) -> reliability.Suite:
     return reliability.Suite(folder / "runs", tools.scratch_copy(newer_megatron, folder))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "name",
-    [
-        "nan",
-        *(
-            pytest.param(name, marks=pytest.mark.extended)
-            for name in ("memory", "large", "SIGTERM", "torch_dist")
-        ),
-    ],
+    ["nan", "memory", "large", "SIGTERM", "torch_dist"],
 )
 def test_a_part_of_the_table_with_a_newer_release(newer_suite, name) -> None:
     reliability.FAULTS[name].check(newer_suite)

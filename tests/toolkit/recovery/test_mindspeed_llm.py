@@ -36,7 +36,14 @@ def suite(tmp_path_factory) -> reliability.Suite:
     return reliability.Suite(tmp_path_factory.mktemp("faults"), laid_out())
 
 
-@pytest.mark.parametrize("name", ["memory", "nan", "SIGTERM"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nan",
+        pytest.param("memory", marks=pytest.mark.extended),
+        pytest.param("SIGTERM", marks=pytest.mark.extended),
+    ],
+)
 def test_a_part_of_the_table(suite, name) -> None:
     reliability.FAULTS[name].check(suite)
 
@@ -76,6 +83,7 @@ def kill_a_rank(name: str, step: int) -> None:
             return
 
 
+@pytest.mark.extended
 def test_a_run_is_the_same_after_a_kill_and_after_a_flipped_bit(tmp_path, monkeypatch, torch_by_name) -> None:
     trees = laid_out()
     monkeypatch.chdir(tmp_path)

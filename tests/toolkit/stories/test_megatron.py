@@ -60,6 +60,7 @@ def test_from_instructions_to_a_chat(tell, trees, model, tmp_path) -> None:
     assert out.splitlines()[-1].strip()  # the answer
 
 
+@pytest.mark.extended
 def test_from_blended_texts_to_scores(tell, trees, model, tmp_path) -> None:
     folder, words = model
     for name in ("one", "two"):
