@@ -10,6 +10,8 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from patches import toml
@@ -213,10 +215,11 @@ def prepare_venv(extras: tuple[str, ...], logs: Path, progress: Progress) -> boo
         f"{ROOT}[{','.join(extras)}]" if extras else str(ROOT),
     ]
     try:
-        run(command, logs / "pip.log", progress, clean_environment())
+        with _kernels_beside(logs, progress):
+            run(command, logs / "pip.log", progress, clean_environment())
+            _compile_packages(logs, progress)
     except ChildError as error:
         raise ConvertError(pip_words(error, "the dependencies could not be installed")) from None
-    _compile_packages(logs, progress)
     state = _inspect(extras)
     if state is None or state["absent"] or state["damaged"]:
         raise ConvertError(
@@ -225,6 +228,28 @@ def prepare_venv(extras: tuple[str, ...], logs: Path, progress: Progress) -> boo
     stamp.write_text(json.dumps(extras), encoding="utf-8")
     Stamp(VENV / "msadapter-stamp.json").write(key)
     return True
+
+
+@contextmanager
+def _kernels_beside(logs: Path, progress: Progress) -> Iterator[None]:
+    """Compiles the CPU kernels that need no package, beside pip, which mostly waits or uses one core.
+
+    `build_kernels` takes what is compiled and does the rest, so an error here is reported there.
+    """
+    command: list[str | Path] = [sys.executable, ROOT / "msadapter" / "_host" / "doctor.py", "kernels"]
+    logs.mkdir(parents=True, exist_ok=True)
+    with (
+        open(logs / "kernels-beside-pip.log", "w", encoding="utf-8") as log,
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=clean_environment()
+        ) as child,
+    ):
+        try:
+            yield
+            progress.note = "the CPU kernels are still compiled"
+        except BaseException:
+            child.terminate()
+            raise
 
 
 def _compile_packages(logs: Path, progress: Progress) -> None:

@@ -76,6 +76,16 @@ def build() -> int:
     return 0
 
 
+def kernels() -> int:
+    """Compile those CPU kernels that need no other package, for a later `build`."""
+    try:
+        _native().compile_kernels()
+    except RuntimeError as error:
+        print(f"msadapter kernels: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
 def _all_checks() -> Iterator[Check]:
     steps: tuple[Callable[[], Iterator[Check]], ...] = (
         _python,
@@ -338,4 +348,5 @@ def _version_of(name: str) -> str | None:
 if __name__ == "__main__":
     # The modules of this folder must not be importable as top-level modules.
     sys.path[:] = [place for place in sys.path if place != str(Path(__file__).resolve().parent)]
-    sys.exit(build() if sys.argv[1:] == ["build"] else main(sys.argv[1:]))
+    steps = {"build": build, "kernels": kernels}
+    sys.exit(steps[sys.argv[1]]() if len(sys.argv) == 2 and sys.argv[1] in steps else main(sys.argv[1:]))

@@ -24,6 +24,7 @@ import sys
 import sysconfig
 import tempfile
 import zlib
+from collections.abc import Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 
@@ -38,6 +39,7 @@ OPERATOR_UNITS = 8
 FILES_OF_A_UNIT = 4
 # Folders whose sources include no header of MindSpore or Python.
 _WITHOUT_MINDSPORE = ("kernels", "distributed")
+_NO_HEADERS = Path("/nonexistent")  # where these look for headers of MindSpore
 
 
 def _mindspore_root() -> Path:
@@ -379,15 +381,21 @@ def _device_units(sources: list[Path], work: Path) -> list[Path]:
     return units
 
 
-def _extension_objects(compilation: _Compilation, work: Path) -> list[Path]:
-    """Compile the kernels and the dispatcher. What has not changed comes from the cache."""
+def _kernel_sources() -> list[Path]:
+    """Return the sources that include no header of MindSpore or Python, the largest first."""
     sources = [p for p in _source_files() if p.suffix == ".cpp"]
     kernels = [p for p in sources if p.relative_to(SOURCES).parts[0] in _WITHOUT_MINDSPORE]
-    units = _device_units([p for p in sources if p not in kernels], work)
+    return sorted(kernels, key=lambda p: -p.stat().st_size)
+
+
+def _extension_objects(compilation: _Compilation, work: Path) -> list[Path]:
+    """Compile the kernels and the dispatcher. What has not changed comes from the cache."""
+    kernels = _kernel_sources()
+    units = _device_units([p for p in _source_files() if p.suffix == ".cpp" and p not in kernels], work)
     # the headers of MindSpore are precompiled while the kernels compile
     with ThreadPoolExecutor(max_workers=1) as beside:
         header = beside.submit(compilation.precompiled, "dispatch/op.h", "-O2")
-        done = _parallel([(compilation.kernel, p) for p in sorted(kernels, key=lambda p: -p.stat().st_size)])
+        done = _parallel([(compilation.kernel, p) for p in kernels])
         return done + _parallel([(compilation.device, unit, *header.result(), "-O2") for unit in units])
 
 
@@ -409,24 +417,52 @@ def _locked(target: Path, make, verbose: bool, thorough: bool = False) -> Path:
     if cache.is_ready(target, thorough):
         return target
     root, folder = _mindspore_root(), cache_root()
+    with _alone_in_cache(target.parent, folder / "objects"):
+        if not cache.is_ready(target, thorough):
+            cache.check_space(folder)
+            cache_limit.limit()  # a limit that is not a number is told before minutes of work
+            _link(target, make, root, verbose)
+            cache_limit.prune(folder)
+    return target
+
+
+@contextlib.contextmanager
+def _alone_in_cache(*parts: Path) -> Iterator[None]:
+    """Let one process build at a time: others that need the same wait. The folders that it writes are made.
+
+    Raises:
+        BuildError: another user could change the cache, or it cannot be written.
+    """
+    folder = cache_root()
     try:
         cache.check_root(folder)
-        # if several processes need the library at once, one builds it and the others wait
         with cache.alone(folder):
-            for part in (target.parent, folder / "objects"):
+            for part in parts:
                 cache.set_aside_untrusted(part)
                 cache.make_folder(part)
-            if not cache.is_ready(target, thorough):
-                cache.check_space(folder)
-                cache_limit.limit()  # a limit that is not a number is told before minutes of work
-                _link(target, make, root, verbose)
-                cache_limit.prune(folder)
+            yield
     except OSError as error:
         raise BuildError(
             f"the cache of built libraries {folder} cannot be used ({error.strerror}: {error.filename or ''}): make room or "
             "give yourself the right to write it, or set MSADAPTER_CACHE to another folder"
         ) from error
-    return target
+
+
+def compile_kernels() -> None:
+    """Compile what needs no header of MindSpore or Python, so that `build` finds it later. MindSpore need not be installed yet.
+
+    Nothing is done if the library is there already.
+
+    Raises:
+        BuildError: as in `build`.
+    """
+    if packaged_library() or cache.is_ready(library_path()):
+        return
+    objects = cache_root() / "objects"
+    with _alone_in_cache(objects):
+        cache.check_space(cache_root())
+        compilation = _Compilation(_NO_HEADERS, objects, verbose=False)
+        _parallel([(compilation.kernel, path) for path in _kernel_sources()])
 
 
 def _link(target: Path, make, root: Path, verbose: bool) -> None:

@@ -270,6 +270,35 @@ def test_pythons_share_the_objects_of_kernels(folder, tmp_path, monkeypatch) -> 
     assert made[0][0] == made[1][0] and made[0][1] != made[1][1]
 
 
+_COPIES = """#!/bin/sh
+[ "$1" = --version ] && exec echo a compiler
+for word; do target="$word"; case "$word" in *.cpp) echo "$word" >> "$COMPILED" ;; esac; done
+echo object > "$target"
+"""
+
+
+def test_kernels_are_compiled_before_any_package_is_there(tmp_path) -> None:
+    """By a Python without packages, as while pip installs MindSpore. A build finds them, so none is compiled twice."""
+    compiler, compiled = tmp_path / "g++", tmp_path / "compiled"
+    compiler.write_text(_COPIES)
+    compiler.chmod(0o755)
+    env = {"PATH": os.environ["PATH"], "CXX": str(compiler), "COMPILED": str(compiled)}
+    env["MSADAPTER_CACHE"] = str(tmp_path / "cache")
+    command = [sys.executable, "-S", ROOT / "msadapter/_host/doctor.py", "kernels"]
+    for _ in range(2):
+        answer = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+        assert (answer.returncode, answer.stdout, answer.stderr) == (0, "", "")
+        assert sorted(compiled.read_text().split()) == sorted(map(str, native._kernel_sources()))
+    compiler = tmp_path / "another"
+    compiler.write_text(
+        "#!/bin/sh\n[ $1 = --version ] && exec echo another\necho no such header >&2; exit 1\n"
+    )
+    compiler.chmod(0o755)
+    env["CXX"] = str(compiler)
+    answer = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+    assert answer.returncode == 1 and "no such header" in answer.stderr and "Traceback" not in answer.stderr
+
+
 def test_no_kernel_includes_a_header_of_python() -> None:
     for folder in native._WITHOUT_MINDSPORE:
         for path in (native.SOURCES / folder).iterdir():
