@@ -38,8 +38,8 @@ _MINDSPEED = "build/upstreams/MindSpeed-2.3.0_core_r0.12.1"
 class Step:
     """A command of the shell, run in the repository.
 
-    Attributes: command: {junit} is pytest's option for a file of results, whose tests are then counted. needs: variables of the
-    environment that must be set, and, with a slash, paths that must exist in the repository.
+    Attributes: command: {junit} is pytest's option for a file of results, whose tests are then counted, and {results} this file
+    alone. needs: variables of the environment that must be set, and, with a slash, paths that must exist in the repository.
     """
 
     name: str
@@ -74,7 +74,7 @@ STOPPED = (-2, -9, -15, 130, 137, 143)
 STEPS = [
     Step("gates", "bash tests/gates.sh"),
     Step("documentation", "bash tests/site.sh"),
-    Step("suite", f"{_RUN} -n auto --maxprocesses 4 --dist worksteal"),
+    Step("suite", "MSADAPTER_TEST_JUNIT={results} bash tests/run.sh"),
     Step("operators without the fast path", f"MSADAPTER_FAST=0 {_RUN} tests/ops"),
     Step("wheel", "bash tests/wheel.sh"),
     Step("course", f"MSADAPTER_COURSE=1 {_RUN} tests/course"),
@@ -220,7 +220,7 @@ def run(step: Step) -> Result:
     junit.unlink(missing_ok=True)
     begin, day, tree = time.monotonic(), datetime.now(timezone.utc).date().isoformat(), commit()
     with log.open("w") as file:
-        command = step.command.format(junit=f"--junitxml={junit}")
+        command = step.command.format(junit=f"--junitxml={junit}", results=junit)
         code = subprocess.run(
             command, shell=True, executable="/bin/bash", cwd=ROOT, stdout=file, stderr=subprocess.STDOUT
         ).returncode

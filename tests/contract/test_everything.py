@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 
 import pytest
@@ -121,3 +122,21 @@ def test_steps_name_files_that_exist() -> None:
         for word in step.command.split():
             if word.startswith("tests/"):
                 assert (everything.ROOT / word).exists(), f"{step.name}: {word}"
+
+
+def test_the_suite_is_run_as_without_arguments(tmp_path, monkeypatch) -> None:
+    """The step "suite" calls tests/run.sh as a user does, and pytest writes its results to a file besides."""
+    for name, text in (("auto_convert.sh", "exit 0"), (".venv/bin/python", 'echo "$@" > called')):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"#!/bin/bash\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "tests").mkdir()
+    shutil.copy(everything.ROOT / "tests/run.sh", tmp_path / "tests")
+    monkeypatch.setenv("MSADAPTER_TEST_WORKERS", "3")
+    monkeypatch.delenv("MSADAPTER_TEST_JUNIT", raising=False)
+    step = next(step for step in everything.STEPS if step.name == "suite")
+    called = []
+    for command in ("bash tests/run.sh", step.command.format(results=tmp_path / "results.xml")):
+        subprocess.run(command, shell=True, cwd=tmp_path, check=True)
+        called.append((tmp_path / "called").read_text().split())
+    assert called[1] == [*called[0], f"--junitxml={tmp_path}/results.xml"]
