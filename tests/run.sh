@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# All tests, on a fresh machine too: the set-up of auto_convert.sh, then pytest. Arguments go to pytest. Without arguments,
-# several processes share the tests: one more than there are cores, four at most, because tests wait for processes that they
+# The tests, on a fresh machine too: the set-up of auto_convert.sh, then pytest. Arguments go to pytest. Without arguments, tests with
+# the marker `extended` are left out, and several processes share the tests: one more than there are cores, four at most, because tests wait for processes that they
 # start. MSADAPTER_TEST_WORKERS sets another number. MSADAPTER_TEST_JUNIT names a file for pytest's results.
 # With --all, tests/everything.py runs everything else too: hours, and it goes on where it was stopped.
 set -euo pipefail
@@ -15,7 +15,7 @@ if [ "${1:-}" = --all ]; then
 fi
 if [ $# -eq 0 ]; then
   cores="$(nproc)"
-  set -- -q -n "${MSADAPTER_TEST_WORKERS:-$((cores < 4 ? cores + 1 : 4))}" --dist worksteal \
+  set -- -q -n "${MSADAPTER_TEST_WORKERS:-$((cores < 4 ? cores + 1 : 4))}" --dist worksteal -m "not extended" \
     ${MSADAPTER_TEST_JUNIT:+"--junitxml=$MSADAPTER_TEST_JUNIT"}
   export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"  # threads of their own would only compete
 fi

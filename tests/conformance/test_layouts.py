@@ -43,7 +43,15 @@ def contiguous(conformance: Path, tmp_path_factory) -> set[tuple[str, int, str]]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("layout", ["step", "middle", "offset", "transposed"])
+@pytest.mark.parametrize(
+    "layout",
+    [
+        "step",
+        pytest.param("middle", marks=pytest.mark.extended),
+        pytest.param("offset", marks=pytest.mark.extended),
+        "transposed",
+    ],
+)
 def test_every_sample(conformance: Path, contiguous, tmp_path: Path, layout: str) -> None:
     worse = not_passed(conformance, tmp_path, layout) - contiguous
     assert {case for case in worse if case[0] not in BY_MEMORY} == set()

@@ -38,8 +38,19 @@ def test_a_mismatch_is_an_error_on_every_rank(size, extra):
     )
 
 
-@pytest.mark.parametrize("end", ["", "dist.destroy_process_group()"])
-@pytest.mark.parametrize("call", ["dist.broadcast(torch.ones(4), 0)", "dist.gather(torch.ones(4), parts, 1)"])
+@pytest.mark.parametrize(
+    ("call", "end"),
+    [
+        ("dist.broadcast(torch.ones(4), 0)", "dist.destroy_process_group()"),
+        ("dist.gather(torch.ones(4), parts, 1)", ""),
+        pytest.param("dist.broadcast(torch.ones(4), 0)", "", marks=pytest.mark.extended),
+        pytest.param(
+            "dist.gather(torch.ones(4), parts, 1)",
+            "dist.destroy_process_group()",
+            marks=pytest.mark.extended,
+        ),
+    ],
+)
 def test_a_small_operation_with_a_stopped_rank_ends_the_job(tmp_path, call, end):
     """Rank 0 has nothing to wait for. It must not leave rank 1 behind, for which the launcher would wait forever."""
     script = tmp_path / "job.py"

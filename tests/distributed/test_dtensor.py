@@ -39,7 +39,7 @@ def test_four(of_four, name):
         assert outcome[name] == "ok", f"rank {rank}: {outcome[name]}"
 
 
-@pytest.mark.parametrize("size", [3, 4])
+@pytest.mark.parametrize("size", [3, pytest.param(4, marks=pytest.mark.extended)])
 def test_random_placements(size, tmp_path):
     """Three ranks in one mesh dimension give uneven and empty parts. Four ranks form two mesh dimensions."""
     outcomes = outcomes_of("dtensor_random.py", size, tmp_path, limit=120)

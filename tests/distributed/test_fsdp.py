@@ -24,6 +24,7 @@ def test_two(of_two, name):
         assert outcome[name] == "ok", f"rank {rank}: {outcome[name]}"
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", [name for name in CHECKS if name.startswith(WITH_FOUR)])
 def test_four(of_four, name):
     for rank, outcome in enumerate(of_four):

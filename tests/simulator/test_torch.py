@@ -108,7 +108,7 @@ def test_a_stopped_device_does_not_communicate(home, tmp_path):
 @pytest.mark.parametrize(
     ("kind", "rank", "words"),
     [
-        ("late", 1, "the notify of HcclAllReduce never came"),
+        pytest.param("late", 1, "the notify of HcclAllReduce never came", marks=pytest.mark.extended),
         ("lost", 0, "waited too long for the others in a collective"),
     ],
 )

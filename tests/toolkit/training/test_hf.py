@@ -241,6 +241,7 @@ def test_training_and_going_on(place, capsys) -> None:
 
 
 @needs_packages
+@pytest.mark.extended
 def test_preferences_with_lora(place, model_folder) -> None:  # noqa: F811
     """Before it has learned, a model prefers no answer: the loss is ln 2. The adapter alone is saved."""
     pairs = [[(start + step) % 120 + 3 for step in range(8)] for start in range(16)]
