@@ -48,6 +48,12 @@ def reduced(loss, reduction):
     return loss if reduction == "none" else loss.sum() if reduction == "sum" else loss.mean()
 
 
+def check_long(target):
+    """RuntimeError as of PyTorch's kernels that read an int64 target, unless nothing is read."""
+    if target.dtype.name != "int64" and target.numel():
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype.scalar_name}")
+
+
 def _paired(name, input, target):
     if input.shape != target.shape:
         warnings.warn(

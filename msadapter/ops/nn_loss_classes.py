@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._errors import unsupported
 from .._host.accelerator import on_host
 from ._declare import _C, composite, op, raw, t
-from .nn_loss import _CODES, _MEAN, _NONE, _SUM, chosen
+from .nn_loss import _CODES, _MEAN, _NONE, _SUM, check_long, chosen
 from .nn_norm import gradients_of, recording
 
 
@@ -66,6 +66,12 @@ def _check_weight(input, weight):
     )
 
 
+def _check_kind(target):
+    """RuntimeError unless the target's dtype is one of the two that PyTorch takes for classes."""
+    if target.dtype.name not in ("int64", "uint8"):
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_name}")
+
+
 def _check_target(input, target):
     """Raise PyTorch's error unless the target holds a class for each element of the input (N, C, ...) or (C,)."""
     if input.dim() < 1:
@@ -73,6 +79,7 @@ def _check_target(input, target):
     if input.dim() <= 2 and target.dim() > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if input.dim() == 1:
+        _check_kind(target)
         if target.numel() != 1:
             raise ValueError(
                 f"For 1D input, 1D target must have size 1, but got target size: {target.numel()}"
@@ -90,12 +97,19 @@ def _check_target(input, target):
             f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {target.dim()}"
         )
     expected = [input.shape[0], *input.shape[2:]]
-    if expected != list(target.shape):
-        if input.dim() == 4:
-            raise RuntimeError(
-                f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}"
-            )
+    if expected != list(target.shape) and input.dim() != 4:
         raise RuntimeError(f"Expected target size {expected}, got {list(target.shape)}")
+    _check_kind(target)
+    if expected != list(target.shape):
+        raise RuntimeError(f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}")
+
+
+def _check_arguments(input, target, weight):
+    """Raise PyTorch's error unless the three fit. With further dims, and on the meta device, no bytes are taken for classes."""
+    _check_target(input, target)
+    _check_weight(input, weight)
+    if input.dim() > 2 or target.is_meta:
+        check_long(target)
 
 
 @composite(
@@ -112,8 +126,7 @@ def nll_loss(input, target, weight, size_average, ignore_index, reduce, reductio
     reduction = chosen(size_average, reduce, reduction)
     if input.dim() < 1:
         raise ValueError("Expected 1 or more dimensions (got 0)")
-    _check_target(input, target)
-    _check_weight(input, weight)
+    _check_arguments(input, target, weight)
     return t._nll_loss(input, target, weight, _CODES[reduction], ignore_index)[0]
 
 
@@ -218,10 +231,7 @@ def cross_entropy(input, target, weight, size_average, ignore_index, reduce, red
             "Expected floating point type for target with class probabilities, got "
             f"{target.dtype.scalar_name}"
         )
-    if target.is_floating_point():
-        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_name}")
-    _check_target(input, target)
-    _check_weight(input, weight)
+    _check_arguments(input, target, weight)
     shape = tuple(target.shape) if input.dim() > 1 else ()
     if input.dim() == 1:
         input, target = input.unsqueeze(0), target.reshape(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._values.dtype import ALL
 from ._declare import _C, composite, op, raw, t
 from ._functional import functional
-from .nn_loss import chosen, reduced
+from .nn_loss import check_long, chosen, reduced
 
 
 @composite(
@@ -90,6 +90,7 @@ def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, re
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
             f"Expected target size [{rows.size(0)}], but got {list(target.shape)}. Input has shape {list(input.shape)}."
         )
+    check_long(target)
     loss = t._multi_margin(rows, index.squeeze(1), p, margin, weight)
     if reduction == "none" and target.dim() == 0:
         return loss.squeeze(0)
@@ -115,6 +116,7 @@ def multilabel_margin_loss(input, target, size_average, reduce, reduction):
         )
     rows = input if input.dim() == 2 else input.reshape(1, -1)
     labels = target if input.dim() == 2 else target.reshape(1, -1)
+    check_long(target)
     loss, _ = t._multilabel_margin(rows, labels)
     if reduction == "none" and input.dim() < 2:
         return loss.squeeze(0)

@@ -90,6 +90,31 @@ _CHECKS = [
         for target in targets
         for reduction in ("none", "mean")
     ),
+    # classes are int64, or uint8 without further dims; a wrong dtype is found before a wrong size of the target or the weight
+    *(
+        f"F.{loss}(torch.zeros{given}, torch.zeros({target}, dtype=torch.{dtype}), {weight})"
+        for loss in ("nll_loss", "cross_entropy")
+        for dtype in ("int32", "uint8", "bool", "float32", "uint16")
+        for given, target, weight in (
+            ("(3)", "()", "None"),
+            ("(3)", "2", "None"),
+            ("(2, 3)", "2", "None"),
+            ("(2, 3)", "3", "None"),
+            ("(2, 3)", "2", "torch.ones(4)"),
+            ("(2, 3, 4)", "(2, 4)", "None"),
+            ("(2, 3, 4)", "(2, 5)", "None"),
+            ("(2, 3, 4, 5)", "(2, 4, 5)", "None"),
+            ("(2, 3, 4, 5)", "(2, 4, 4)", "None"),
+            ("(2, 3, 4, 5)", "(2, 4)", "None"),
+            ("(0, 3, 1, 1)", "(0, 1, 1)", "None"),
+        )
+    ),
+    *(
+        f"F.{loss}(torch.ones(2, 3), torch.zeros({shape}, dtype=torch.{dtype}))"
+        for loss, shape in (("multi_margin_loss", "2"), ("multilabel_margin_loss", "2, 3"))
+        for dtype in ("int32", "uint8", "float32")
+    ),
+    "!F.nll_loss(torch.ones(2, 3, device='meta'), torch.zeros(2, dtype=torch.uint8, device='meta')).shape",
     "F.nll_loss(torch.randn(10,3,2,2),torch.ones(10,2,2).long(),weight=torch.randn(4))",
     "F.cross_entropy(torch.randn(10,3),torch.ones(10).long(),weight=torch.randn(4))",
     "F.cross_entropy(torch.randn(10,3),torch.ones(10,2).long())",
