@@ -89,7 +89,12 @@ def repeat_interleave(self, repeats, dim, *, output_size):
     If the only argument is a vector of counts, return the repeated positions.
     """
     if repeats is None:
-        return t._repeat_interleave_tensor(t.arange(self.numel()), self, 0, output_size)
+        if self.dim() != 1 and self.dtype.name in ("int32", "int64"):
+            raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+        dtype = self.dtype if self.dtype.name == "int32" else None
+        return t._repeat_interleave_tensor(
+            t.arange(self.numel(), dtype=dtype), self.reshape(-1), 0, output_size
+        )
     if isinstance(repeats, int):
         if repeats < 0:
             raise RuntimeError("Repeats must be non-negative")

@@ -164,13 +164,14 @@ MSA_KERNEL(RepeatInterleaveInt) {  // input, repeats, dim, output_size
   copy_into(make_view(o, wide, to), make_view(x, wide, from));
 }
 
-// The positions 0..n-1, each as often as its count.
-Tensor repeated_positions(Call &c, const Tensor &repeats, int64_t n) {
+// The positions 0..n-1 of dim `dim`, each as often as its count.
+Tensor repeated_positions(Call &c, const Tensor &repeats, int64_t n, int64_t dim) {
   check(repeats.ndim <= 1, "repeats must be 0-dim or 1-dim tensor");
   const Tensor r = c.cast(at_least_1d(repeats), DType::I64);
   check(r.numel == 1 || r.numel == n,
-        "repeats must have the same size as input along dim, but got repeats.size(0) = ", r.numel,
-        " and input.size(dim) = ", n);
+        "repeats must have the same size as input along dim, but got repeats.size(0) = ", r.numel, " and input.size(",
+        dim, ") = ", n);
+  if (repeats.dtype != DType::I32 && repeats.dtype != DType::I64) unsupported("repeat_interleave_cpu", repeats.dtype);
   Size total = 0;
   auto count = [&](int64_t i) { return r.ptr<int64_t>()[r.numel == 1 ? 0 : i]; };
   for (int64_t i = 0; i < n; ++i) {
@@ -188,7 +189,7 @@ MSA_KERNEL(RepeatInterleaveTensor) {
   needs_values("repeat_interleave");  // input, repeats, dim, output_size
   const Tensor x = c.has(2) ? at_least_1d(c.in(0)) : flat(c, c.in(0));
   const int64_t dim = c.has(2) ? wrap_dim(c.integer(2), c.in(0).ndim) : 0;
-  const Tensor index = repeated_positions(c, c.in(1), x.sizes[dim]);
+  const Tensor index = repeated_positions(c, c.in(1), x.sizes[dim], c.has(2) ? c.integer(2) : 0);
   if (c.has(3)) check(c.integer(3) == index.numel, "allocated size does not match required size");
   const IndexPlan p = plan_index_dim(c, x, dim, index, "repeat_interleave");
   index_load(p, x, c.out(0, x.dtype, p.shape));
@@ -204,7 +205,7 @@ MSA_KERNEL(RepeatInterleaveGrad) {  // grad, repeats, dim
   shape[dim] = n;
   Tensor o = c.out(0, g.dtype, shape);
   fill_zero(o);
-  const IndexPlan p = plan_index_dim(c, o, dim, repeated_positions(c, repeats, n), "repeat_interleave");
+  const IndexPlan p = plan_index_dim(c, o, dim, repeated_positions(c, repeats, n, dim), "repeat_interleave");
   index_store(p, o, c.contiguous(g).data, false, Combine::kAdd);
 }
 
