@@ -262,6 +262,17 @@ def _permute(function, bound, level, inplace):
     return wrap(ops.permute(value, [0, *_shifted(list(bound["dims"]), rank)]), level)
 
 
+@rule("masked_select")
+def _masked_select(function, bound, level, inplace):
+    if is_batched(bound["mask"], level):
+        raise RuntimeError(
+            "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for each "
+            "batch this would return a differently shaped Tensor. Please file an issue at "
+            "https://github.com/pytorch/pytorch/issues if you need this feature."
+        )
+    raise NoRule
+
+
 @rule("t")
 def _t(function, bound, level, inplace):
     value = _only_first(bound, level)
@@ -533,8 +544,18 @@ def _plain(index) -> bool:
     )
 
 
+def _check_no_mask(index) -> None:
+    """RuntimeError if a mask differs between the elements of a batch: so would the sizes of what it selects."""
+    if any(isinstance(part, BatchedTensor) and part.dtype.is_bool for part in tensors_in(index)):
+        raise RuntimeError(
+            "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing with a "
+            "boolean mask."
+        )
+
+
 def get_item(x, index):
     """Return ``x[index]``, where ``x`` or the indices are batched."""
+    _check_no_mask(index)
     if isinstance(x, BatchedTensor) and _plain(index):
         return wrap(x._value[(slice(None), *(index if isinstance(index, tuple) else (index,)))], x._level)
     present = [t for t in tensors_in((x, index)) if isinstance(t, BatchedTensor)]
@@ -545,6 +566,7 @@ def get_item(x, index):
 
 def set_item(x, index, value) -> None:
     """Do ``x[index] = value``, one element after the other."""
+    _check_no_mask(index)
     present = [t for t in tensors_in((x, index, value)) if isinstance(t, BatchedTensor)]
     level = max((t._level for t in present), key=levels.index)
     if not is_batched(x, level):
