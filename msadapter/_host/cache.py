@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .processes import state_of
 from .troubleshooting import see
 
 _TELL_AFTER, _TELL_EVERY = 2.0, 30.0  # seconds of waiting for another build
@@ -230,11 +231,13 @@ def _holder(path: Path) -> str:
     if not number.isdigit():
         return f"an unknown process (fuser {path} names it)"
     try:
-        state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
+        state = state_of(int(number))
         words = (
             Path(f"/proc/{number}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
         )
     except OSError:
+        state = None
+    if state is None:
         return (
             f"process {number}, which has ended; a child of it still holds the lock (fuser {path} names it)"
         )

@@ -20,6 +20,7 @@ import time
 import uuid
 
 from .._errors import unsupported
+from .._host.processes import has_ended
 from . import progress, watchdog
 from .errors import DistBackendError, DistError, DistStoreError
 from .store import PrefixStore, _seconds
@@ -246,7 +247,7 @@ class _Job:
 
     def dead(self, ranks) -> list:
         """Those of the ranks on this machine whose processes have terminated abnormally."""
-        ended = [rank for rank in ranks if rank in self.neighbours and _ended(self.neighbours[rank])]
+        ended = [rank for rank in ranks if rank in self.neighbours and has_ended(self.neighbours[rank])]
         try:
             return [rank for rank in ended if not self.store.check([f"left/{rank}"])]
         except (
@@ -254,14 +255,6 @@ class _Job:
             OSError,
         ):  # without the store it is unknown who has left; the timeout still applies
             return []
-
-
-def _ended(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as stream:
-            return stream.read().rpartition(")")[2].split()[0] in "ZX"
-    except FileNotFoundError:
-        return True
 
 
 job = _Job()

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from ...._host.processes import state_of
+
 __all__ = ["is_uninterruptible_state", "read_proc_state"]
 
 
 def read_proc_state(pid: int) -> str | None:
     """The letter of a process's state, such as "R" or "Z". None if the process is gone or cannot be read."""
     try:
-        with open(f"/proc/{pid}/stat") as stream:
-            _, _, after_name = stream.read().rpartition(")")  # the name may contain spaces and parentheses
+        return state_of(pid)
     except OSError:
         return None
-    return after_name.split()[0] if after_name.split() else None
 
 
 def is_uninterruptible_state(state: str | None) -> bool:
