@@ -34,7 +34,7 @@ class Listener(ABC):
     def __init__(self, listening: socket.socket, secret: bytes | None):
         self._socket, self._secret = listening, secret
         self.port = listening.getsockname()[1]
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a garbage collection in a thread that has it may call close()
         self._open: set[socket.socket] = set()
         self._waiting: dict[socket.socket, None] = {}  # connections in their handshake, the oldest first
         self._told: set[str] = set()  # the refusals that have been reported

@@ -129,12 +129,16 @@ def _need(url, rank, world_size):
             raise _url_error(url, f"{name} parameter missing")
 
 
+# Stores of jobs, by port. Each is kept after destroy_process_group, because another rank may still be about to leave.
+_kept: dict[int, TCPStore] = {}
+
+
 def _tcp_store(host, port, rank, world_size, timeout):
     """The job's store. The launcher runs it if its environment variables say so, otherwise rank 0."""
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         return PrefixStore(f"/worker/attempt_{attempt}", TCPStore(host, port, timeout=timeout))
-    return TCPStore(
+    store = TCPStore(
         "127.0.0.1" if world_size == 1 else host,  # no other process needs this store
         port,
         world_size,
@@ -143,6 +147,8 @@ def _tcp_store(host, port, rank, world_size, timeout):
         multi_tenant=True,
         wait_for_workers=False,
     )
+    _kept[port] = store
+    return store
 
 
 def init_process_group(

@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 import warnings
+import weakref
 from datetime import timedelta
 
 from . import wire
@@ -117,11 +118,28 @@ class _Server(Listener):
                 wire.send(connection, [b"error", _text(err if known else f"malformed request: {err!r}")])
 
 
+def _end(server: _Server, pid: int) -> None:
+    if os.getpid() == pid:  # a forked child has a copy of the store, and its parent still listens
+        server.close()
+
+
+class _Lease:
+    """What the master stores of one port share. Their server ends when the last of them is collected, but not at exit.
+
+    Ranks that end later may still need it, and find it until the process is gone.
+    """
+
+    def __init__(self, server: _Server):
+        self.server = server
+        weakref.finalize(self, _end, server, os.getpid()).atexit = False
+
+
 class TCPStore(Store):
     """A store that the process with is_master=True runs at host_name:port. Port 0 means any free port.
 
     The master listens on the loopback address alone if host_name is one (localhost, 127.0.0.1, ::1), otherwise on all
-    addresses of its machine. With world_size and wait_for_workers, it waits until that many processes have connected.
+    addresses of its machine. The server ends with the object; with multi_tenant, masters of one port share it, and it ends with
+    the last of them. With world_size and wait_for_workers, it waits until that many processes have connected.
 
     `secret` (msadapter's own argument), by default the environment variable MSADAPTER_JOB_SECRET, is the job's secret: only
     processes that have the same one are served. b"" means none, whatever the environment says. A key has at most 64 KiB, a
@@ -131,7 +149,7 @@ class TCPStore(Store):
     is not set within the timeout, and ValueError if a value is too large.
     """
 
-    _servers: dict = {}
+    _leases: weakref.WeakValueDictionary[int, _Lease] = weakref.WeakValueDictionary()
 
     def __init__(
         self,
@@ -148,20 +166,21 @@ class TCPStore(Store):
         secret: bytes | None = None,
     ):
         super().__init__()
-        self._host, self._timeout, self._server = host_name, timeout, None
+        self._host, self._timeout, self._lease = host_name, timeout, None
         self._secret = wire.secret_of_environment() if secret is None else secret or None
         loopback = wire.loopback_of(host_name)
         self._address = loopback or host_name
         self._local = threading.local()
         if is_master:
-            self._server = self._servers.get(int(port)) if multi_tenant and port else None
-            if self._server is None:
-                self._server = _Server(loopback or "", int(port), master_listen_fd, self._secret)
+            self._lease = self._leases.get(int(port)) if multi_tenant and port else None
+            if self._lease is None:
+                server = _Server(loopback or "", int(port), master_listen_fd, self._secret)
+                self._lease = _Lease(server)
                 if loopback is None and self._secret is None:
-                    self._warn(self._server.port)
+                    self._warn(server.port)
                 if multi_tenant:
-                    self._servers[self._server.port] = self._server
-            self._address, port = self._server.address, self._server.port
+                    self._leases[server.port] = self._lease
+            self._address, port = self._lease.server.address, self._lease.server.port
         self._port = int(port)
         self._connection()
         if world_size and world_size > 0 and wait_for_workers:
@@ -294,6 +313,6 @@ class TCPStore(Store):
 
     def close(self) -> None:
         """Stops the server of a master. Clients then get DistNetworkError."""
-        if self._server is not None:
-            self._servers.pop(self._port, None)
-            self._server.close()
+        if self._lease is not None:
+            self._leases.pop(self._port, None)
+            self._lease.server.close()

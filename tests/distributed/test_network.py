@@ -310,7 +310,7 @@ def test_many_silent_peers_do_not_keep_a_client_out(store, monkeypatch):
         begin = time.monotonic()
         _still_serves(served)
         assert time.monotonic() - begin < 60  # long before the handshakes of the others end
-        assert len(served._server._waiting) <= listener._WAITING
+        assert len(served._lease.server._waiting) <= listener._WAITING
 
 
 def test_strangers_at_the_port_of_remote_calls_are_bounded_too(monkeypatch):
@@ -427,7 +427,7 @@ def test_a_job_of_one_machine_listens_on_loopback_only(tmp_path, extra, options)
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.0.0.2", "::1", "[::1]"])
 def test_a_store_at_a_loopback_address_listens_there(store, host):
     served = store(host=host)
-    address = served._server._socket.getsockname()[0]
+    address = served._lease.server._socket.getsockname()[0]
     assert address in ("127.0.0.1", "::1", host)
     _still_serves(served)
 
@@ -435,8 +435,32 @@ def test_a_store_at_a_loopback_address_listens_there(store, host):
 def test_a_single_process_listens_on_loopback_only():
     url = "tcp://a-name-of-this-machine:0"
     store, _, _ = next(dist.rendezvous(url, rank=0, world_size=1, timeout=SOON))
-    assert store._server._socket.getsockname()[0] == "127.0.0.1"
+    assert store._lease.server._socket.getsockname()[0] == "127.0.0.1"
     store.close()
+
+
+def test_a_server_ends_with_the_last_store_of_its_port():
+    first = dist.TCPStore("127.0.0.1", 0, is_master=True, multi_tenant=True, timeout=SOON)
+    second = dist.TCPStore("127.0.0.1", first.port, is_master=True, multi_tenant=True, timeout=SOON)
+    client = dist.TCPStore("127.0.0.1", first.port, timeout=SOON)
+    second.set("key", "value")
+    del second
+    assert client.get("key") == b"value"
+    del first
+    with pytest.raises(dist.DistNetworkError):
+        client.get("key")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", client.port))
+
+
+def test_a_forked_child_does_not_end_the_server():
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, timeout=SOON)
+    child = os.fork()
+    if not child:
+        del store
+        os._exit(0)
+    os.waitpid(child, 0)
+    socket.create_connection(("127.0.0.1", store.port)).close()
 
 
 def test_an_open_store_says_how_to_set_a_secret(store):

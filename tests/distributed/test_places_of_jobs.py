@@ -260,8 +260,8 @@ def test_a_store_without_threads_closes_the_connection(monkeypatch):
         other = store.clone()  # which it does
         other.set("key", "value")
         assert len(refused) == 2 and store.get("key") == b"value"
-        with store._server._lock:
-            assert len(store._server._open) == 2 and not store._server._waiting
+        with store._lease.server._lock:
+            assert len(store._lease.server._open) == 2 and not store._lease.server._waiting
     finally:
         store.close()
 
