@@ -28,6 +28,7 @@ _WRITTEN_IN = {
     "autograd.anomaly_mode": "torch torch.autograd.anomaly_mode",
     "autograd.grad_mode": "torch.autograd torch.autograd.grad_mode",
     "backends._fp32": "torch",
+    "backends._frozen": "torch.backends",
     "cuda.memory": "torch.cuda torch.cuda.memory",
     "cuda.properties": "torch.cuda",
     "cuda.streams": "torch.cuda torch.cuda.streams",

@@ -3,7 +3,24 @@
 import sys
 from contextlib import contextmanager
 
-from . import _fp32, cpu, cuda, cudnn, mha, mkl, mkldnn, mps, nnpack, openmp, opt_einsum, quantized, xeon
+from . import (
+    _fp32,
+    _frozen,
+    cpu,
+    cuda,
+    cudnn,
+    mha,
+    mkl,
+    mkldnn,
+    mps,
+    nnpack,
+    openmp,
+    opt_einsum,
+    quantized,
+    xeon,
+)
+from ._frozen import disable_global_flags as disable_global_flags
+from ._frozen import flags_frozen as flags_frozen
 
 __all__ = [
     "cpu",
@@ -19,8 +36,12 @@ __all__ = [
     "quantized",
     "xeon",
 ]
-__allow_nonbracketed_mutation_flag = True
-_fp32.settings_of(sys.modules[__name__], "generic")
+__allow_nonbracketed_mutation = _frozen.allowed
+_fp32.settings_of(
+    sys.modules[__name__],
+    "generic",
+    __allow_nonbracketed_mutation_flag=property(lambda module: not flags_frozen()),
+)
 
 
 def set_flags(_fp32_precision="none"):
@@ -36,7 +57,3 @@ def flags(fp32_precision="none"):
         yield
     finally:
         set_flags(*former)
-
-
-def disable_global_flags() -> None:
-    """Accepted without effect. In PyTorch, flags can then be changed only inside `flags(...)` blocks."""

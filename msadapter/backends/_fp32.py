@@ -8,6 +8,8 @@ from __future__ import annotations
 import types
 import warnings
 
+from ._frozen import FrozenModule, allowed
+
 _BACKENDS, _OPERATIONS = ("generic", "cuda", "mkldnn"), ("all", "conv", "rnn", "matmul")
 _PRECISIONS = ("none", "ieee", "tf32", "bf16")
 # The pairs that have a setting. "none" inherits from the backend, and this from "generic". So does None, which is "tf32" at last.
@@ -177,21 +179,23 @@ def setting(backend: str, operation: str, **more):
     return type("_Settings", (), members | more)()
 
 
-def settings_of(module, backend: str, written: str | None = None, **more) -> None:
+def settings_of(module, backend: str, *stored: str, written: str | None = None, **more) -> None:
     """Give a module the attribute ``fp32_precision``: that of a backend, or of ``written`` when it is set.
 
-    ``more`` are further settings that are properties.
+    ``more`` are further settings that are properties, and ``stored`` are names of settings that the module has itself.
     """
     more["fp32_precision"] = _precision(backend, "all", written or backend)
     names = [*more]
     more["__dir__"] = lambda self: [*types.ModuleType.__dir__(self), *names]
-    module.__class__ = type("_SettingsModule", (types.ModuleType,), more)
+    more["_settings"] = frozenset((*names, *stored))
+    module.__class__ = type("_SettingsModule", (FrozenModule,), more)
 
 
 def exchange(module, given: dict) -> tuple:
     """Set attributes of a module to the values that are not None, in their order, and return the former ones of all."""
     former = tuple(getattr(module, name) for name in given)
-    for name, value in given.items():
-        if value is not None:
-            setattr(module, name, value)
+    with allowed():
+        for name, value in given.items():
+            if value is not None:
+                setattr(module, name, value)
     return former

@@ -12,7 +12,12 @@ deterministic = False
 depthwise_kernel = "auto"
 conv = _fp32.setting("cuda", "conv")
 rnn = _fp32.setting("cuda", "rnn")
-_fp32.settings_of(sys.modules[__name__], "cuda", allow_tf32=_fp32.TF32_OF_CUDNN)
+_fp32.settings_of(
+    sys.modules[__name__],
+    "cuda",
+    *("enabled", "benchmark", "deterministic", "depthwise_kernel"),
+    allow_tf32=_fp32.TF32_OF_CUDNN,
+)
 
 
 def is_available() -> bool:

@@ -11,7 +11,7 @@ def _set_allow_tf32(settings, value) -> None:
     warnings.warn(
         "TF32 acceleration on top of oneDNN is available for Intel GPUs. "
         "The current Torch version does not have Intel GPU Support.",
-        stacklevel=2,
+        stacklevel=3,
     )
 
 
@@ -24,6 +24,7 @@ rnn = _fp32.setting("mkldnn", "rnn")
 _fp32.settings_of(
     sys.modules[__name__],
     "mkldnn",
+    *("enabled", "deterministic"),
     written="generic",
     allow_tf32=property(lambda settings: None, _set_allow_tf32),
 )

@@ -196,3 +196,35 @@ def precision_refused(torch):
         f"print(torch._C._set_fp32_precision_setter('generic', {op!r}, 'tf32'))" for op in ("all", "matmul")
     ]
     return _after(torch, *wrong, *reads)
+
+
+def frozen_flags(torch):
+    freeze = "B.disable_global_flags(); "
+    settings = [
+        "B.fp32_precision = 'ieee'",
+        "B.cudnn.enabled = False",
+        "B.cudnn.benchmark = True",
+        "B.cudnn.benchmark_limit = 3",
+        "B.cudnn.deterministic = True",
+        "B.cudnn.allow_tf32 = False",
+        "B.cudnn.fp32_precision = 'ieee'",
+        "B.cudnn.depthwise_kernel = 'auto'",
+        "B.cudnn.conv.fp32_precision = 'ieee'",
+        "B.mkldnn.enabled = False",
+        "B.mkldnn.deterministic = True",
+        "B.mkldnn.fp32_precision = 'ieee'",
+        "B.opt_einsum.enabled = False",
+        "B.cuda.matmul.allow_tf32 = True",
+    ]
+    flag = "print(B.flags_frozen(), B.__allow_nonbracketed_mutation_flag); "
+    still = [
+        flag + freeze + flag,
+        freeze + "inside(B.flags, fp32_precision='tf32')",
+        freeze + "inside(B.cudnn.flags, enabled=False)",
+        freeze + "inside(B.mkldnn.flags, enabled=False)",
+        freeze + "print(B.cudnn.set_flags(_benchmark=True)[1], B.cudnn.benchmark)",
+        freeze + "B.cudnn.flags(enabled=False).__enter__(); B.cudnn.enabled = True",
+        freeze + "w = B.__allow_nonbracketed_mutation(); w.__enter__(); B.cudnn.enabled = False; "
+        "w.__exit__(None, None, None); print(B.cudnn.enabled, B.flags_frozen())",
+    ]
+    return _after(torch, *(freeze + step for step in settings), *still)
