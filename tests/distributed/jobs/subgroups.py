@@ -364,6 +364,80 @@ def check_gradients_of_collectives(rank, size):
     )
 
 
+def check_gradients_of_collectives_with_a_root(rank, size):
+    """Twice differentiated: the loss is the sum of (result * weight) squared, and the gradient's own sum is taken back."""
+    group, ranks = pair(rank)
+    place, root = ranks.index(rank), ranks[1]
+
+    def weight(r):
+        return torch.arange(1.0, 5.0).double().reshape(2, 2) + 10 * r
+
+    def back(function, x):
+        """Return the result, the gradient, and the gradient of the gradient's sum."""
+        x = x.clone().requires_grad_()
+        out = function(x)
+        (grad,) = torch.autograd.grad(((out * weight(rank)) ** 2).sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad(grad.sum(), x)
+        return out.detach(), grad.detach(), second
+
+    own = [mine(r).double().reshape(2, 2) for r in ranks]
+    zeros = torch.zeros_like(own[0])
+    seconds = [2 * weight(r) ** 2 for r in ranks]
+
+    # the root gets the sum, and its gradient goes to all; the other keeps its own numbers, without a gradient
+    out, grad, second = back(lambda x: dnn.reduce(x, root, dist.ReduceOp.SUM, group), own[place])
+    total = own[0] + own[1]
+    if place == 1:
+        assert out.equal(total)
+    assert grad.equal(seconds[1] * total)
+    assert second.equal(2 * seconds[1])  # what all ranks ask about the root's gradient is added
+
+    # the root gets all tensors, the other zeros
+    pieces = dnn.gather(own[place], root, group)
+    assert all(p.equal(o if place == 1 else zeros) for p, o in zip(pieces, own, strict=True))
+    out, grad, second = back(lambda x: sum(dnn.gather(x, root, group)), own[place])
+    assert out.equal(total if place == 1 else zeros)
+    assert grad.equal(seconds[1] * total)
+
+    # each gets one of the root's tensors; the other's tensors have no part in it
+    out, grad, second = back(
+        lambda x: dnn.scatter(list(x.split(2)), root, group), torch.cat(own) * (rank + 1)
+    )
+    assert out.equal(own[place] * (root + 1))
+    wanted = torch.cat([s * o * (root + 1) for s, o in zip(seconds, own, strict=True)])
+    assert grad.equal(wanted if place == 1 else torch.cat([zeros, zeros]))
+    try:
+        dnn.scatter([torch.ones(2), torch.ones(3)], root, group)
+    except AssertionError:
+        pass
+    else:
+        raise AssertionError("tensors of different shapes were scattered")
+
+    # each gets a sum of parts
+    parts = [torch.cat([o, o + k]) for k, o in enumerate(own, 1)]
+    out, grad, second = back(
+        lambda x: dnn.reduce_scatter(torch.empty_like(zeros), list(x.split(2)), dist.ReduceOp.SUM, group),
+        parts[place],
+    )
+    sums = [own[0] + own[1], own[0] + own[1] + 3]
+    assert out.equal(sums[place])
+    assert grad.equal(torch.cat([s * t for s, t in zip(seconds, sums, strict=True)]))
+    assert second.equal(2 * torch.cat(seconds))
+
+    # two gradients of what is given to all
+    _, grad, second = back(lambda x: torch.stack(dnn.all_gather(x, group)).sum(0), own[place])
+    assert grad.equal((seconds[0] + seconds[1]) * total) and second.equal(2 * (seconds[0] + seconds[1]))
+
+    # parts of different sizes: three rows and one go to one rank, one and three to the other
+    given, taken = ([3, 1], [3, 1]) if place == 0 else ([1, 3], [1, 3])
+    x = torch.arange(4.0).reshape(4, 1).add(10 * place).requires_grad_()
+    out = dnn.all_to_all_single(torch.empty(4, 1), x, taken, given, group)
+    kept = [[0.0, 1, 2, 10], [3, 11, 12, 13]][place]
+    assert out.flatten().tolist() == kept
+    (out * torch.arange(1.0, 5.0).reshape(4, 1) * 10**place).sum().backward()
+    assert x.grad.flatten().tolist() == [[1, 2, 3, 10], [4, 20, 30, 40]][place]
+
+
 def check_several_tensors_at_once(rank, size):
     group, ranks = pair(rank)
     a, b = mine(rank), mine(rank, 2) * 2
