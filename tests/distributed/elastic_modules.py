@@ -13,3 +13,9 @@ def outcome(function, *arguments):
         return function(*arguments)
     except Exception as error:
         return [type(error).__name__, str(error)]
+
+
+def parameters_of(**options):
+    """Parameters of a rendezvous, with some values changed."""
+    given = {"backend": "b", "endpoint": "e", "run_id": "r", "min_nodes": 1, "max_nodes": 2} | options
+    return elastic("rendezvous").RendezvousParameters(**given)

@@ -52,7 +52,9 @@ SUITES = {
     "dispatch": _suite("tensor.dispatch_cases"),
     "distributions": _suite("distributions.distribution_cases", "distributions.transform_cases", packed=True),
     "dtensor": _suite("golden.make_dtensor", packed=True),
-    "elastic": _suite("distributed.elastic_cases", "distributed.rendezvous_cases"),
+    "elastic": _suite(
+        "distributed.elastic_cases", "distributed.rendezvous_cases", "distributed.dynamic_rendezvous_cases"
+    ),
     "extreme_integers": _suite("golden.extreme_integers", seed=20, packed=True),
     "facts": _suite("golden.make_facts"),
     "files": _suite("golden.make_files"),
