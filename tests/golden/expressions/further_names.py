@@ -206,7 +206,7 @@ CASES = [
     "torch.ops.aten.index(r(3, 4), [torch.tensor([True, False, True])])",
     "torch.ops.aten._sparse_addmm(r(3, 2), r(3, 4).to_sparse(), r(4, 2), beta=2, alpha=0.5)",
     "torch.ops.load_library('/nowhere/_C.so')",
-    "sorted(torch.ops.loaded_libraries)",
+    "any('nowhere' in path for path in torch.ops.loaded_libraries)",
     "torch.ao.quantization.QuantStub()(r(2)), torch.ao.quantization.DeQuantStub()(r(2)), torch.ao.quantization.QuantStub()",
     "torch.ao.quantization.QuantStub('a').qconfig, hasattr(torch.ao.quantization.DeQuantStub(), 'qconfig')",
     "torch._C._get_tracing_state()",
