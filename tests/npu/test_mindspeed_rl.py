@@ -179,6 +179,20 @@ def _wait_for(file: Path, pattern: str, child: subprocess.Popen, seconds: float)
     raise AssertionError(f"{pattern!r} was not printed:\n{file.read_text(errors='replace')[-4000:]}")
 
 
+def _end_group(child: subprocess.Popen, seconds: float = 120) -> None:
+    """End what is left of a program and its children, so that the next one runs without them. A job of Ray ends its cluster."""
+    until = time.monotonic() + seconds
+    try:
+        os.killpg(child.pid, signal.SIGTERM)
+        while time.monotonic() < until:
+            child.poll()
+            os.killpg(child.pid, 0)
+            time.sleep(0.5)
+    except ProcessLookupError:  # nothing is left
+        return
+    os.killpg(child.pid, signal.SIGKILL)
+
+
 @pytest.fixture(scope="module")
 def example(shell, tmp_path_factory):
     """A function: train_rl.sh with an algorithm for two iterations. Returns its log, and the shares of right sums.
@@ -197,7 +211,11 @@ def example(shell, tmp_path_factory):
             "megatron_training.save_interval=2",
         ]
         variables = {"RL_ALGORITHM": algorithm, "RL_TEACHER_STEPS": "400"}
-        subprocess.run(shell(*words), env=os.environ | variables, check=True, timeout=900)
+        child = subprocess.Popen(shell(*words), env=os.environ | variables, start_new_session=True)
+        try:
+            assert child.wait(1800) == 0  # five minutes on two cores that do nothing else
+        finally:
+            _end_group(child)
         return (folder / "log.txt").read_text(), json.loads((folder / "result.json").read_text())
 
     return run
