@@ -19,13 +19,14 @@ from . import (
     quantized,
     xeon,
 )
-from ._frozen import disable_global_flags as disable_global_flags
-from ._frozen import flags_frozen as flags_frozen
+from ._frozen import disable_global_flags, flags_frozen
 
 __all__ = [
     "cpu",
     "cuda",
     "cudnn",
+    "disable_global_flags",
+    "flags_frozen",
     "mha",
     "mkl",
     "mkldnn",

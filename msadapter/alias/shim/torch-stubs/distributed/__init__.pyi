@@ -166,11 +166,11 @@ class Store:
 class TCPStore(Store):
     _address: _Any
     _host: _Any
+    _lease: _Any
+    _leases: _Any
     _local: _Any
     _port: _Any
     _secret: _Any
-    _server: _Any
-    _servers: _Any
     _timeout: _Any
     host: _Any
     port: _Any
