@@ -419,11 +419,16 @@ def _locked(target: Path, make, verbose: bool, thorough: bool = False) -> Path:
     root, folder = _mindspore_root(), cache_root()
     with _alone_in_cache(target.parent, folder / "objects"):
         if not cache.is_ready(target, thorough):
-            cache.check_space(folder)
-            cache_limit.limit()  # a limit that is not a number is told before minutes of work
+            _check_before_work(folder)
             _link(target, make, root, verbose)
             cache_limit.prune(folder)
     return target
+
+
+def _check_before_work(folder: Path) -> None:
+    """Tell what would stop a build of minutes at its end: no room, or a limit of the cache that is not a number."""
+    cache.check_space(folder)
+    cache_limit.limit()
 
 
 @contextlib.contextmanager
@@ -460,7 +465,7 @@ def compile_kernels() -> None:
         return
     objects = cache_root() / "objects"
     with _alone_in_cache(objects):
-        cache.check_space(cache_root())
+        _check_before_work(cache_root())
         compilation = _Compilation(_NO_HEADERS, objects, verbose=False)
         _parallel([(compilation.kernel, path) for path in _kernel_sources()])
 

@@ -289,6 +289,12 @@ def test_kernels_are_compiled_before_any_package_is_there(tmp_path) -> None:
         answer = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
         assert (answer.returncode, answer.stdout, answer.stderr) == (0, "", "")
         assert sorted(compiled.read_text().split()) == sorted(map(str, native._kernel_sources()))
+    wrong = env | {"MSADAPTER_CACHE": str(tmp_path / "other"), "MSADAPTER_CACHE_LIMIT": "much"}
+    answer = subprocess.run(command, env=wrong, capture_output=True, text=True, timeout=120)
+    assert answer.returncode == 1 and "MSADAPTER_CACHE_LIMIT" in answer.stderr
+    assert len(compiled.read_text().split()) == len(
+        native._kernel_sources()
+    )  # nothing was compiled before it was told
     compiler = tmp_path / "another"
     compiler.write_text(
         "#!/bin/sh\n[ $1 = --version ] && exec echo another\necho no such header >&2; exit 1\n"
