@@ -75,7 +75,8 @@ STEPS = [
     Step("gates", "bash tests/gates.sh"),
     Step("documentation", "bash tests/site.sh"),
     Step("suite", "MSADAPTER_TEST_JUNIT={results} bash tests/run.sh"),
-    Step("what the suite leaves out", f"{_RUN} -m extended"),
+    # what needs MindSpeed-LLM is in the step "toolkit"
+    Step("what the suite leaves out", f"env -u MSADAPTER_LLM {_RUN} -m extended"),
     Step("operators without the fast path", f"MSADAPTER_FAST=0 {_RUN} tests/ops"),
     Step("wheel", "bash tests/wheel.sh"),
     Step("course", f"MSADAPTER_COURSE=1 {_RUN} tests/course"),

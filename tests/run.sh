@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The tests, on a fresh machine too: the set-up of auto_convert.sh, then pytest. Arguments go to pytest. Without arguments, tests with
-# the marker `extended` are left out, and several processes share the tests: one more than there are cores, four at most, because tests wait for processes that they
-# start. MSADAPTER_TEST_WORKERS sets another number. MSADAPTER_TEST_JUNIT names a file for pytest's results.
+# The tests, on a fresh machine too: the set-up of auto_convert.sh, then pytest. Arguments go to pytest. Without arguments,
+# tests with the marker `extended` are left out, and several processes share the others: one more than there are cores, four
+# at most, because tests wait for processes that they start. MSADAPTER_TEST_WORKERS sets another number, and
+# MSADAPTER_TEST_JUNIT names a file for pytest's results.
 # With --all, tests/everything.py runs everything else too: hours, and it goes on where it was stopped.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
