@@ -99,17 +99,21 @@ bash tests/run.sh "${two[@]}" -m "not extended" tests/megatron/test_parallel.py 
   "tests/megatron/test_newest_layouts.py::test_curve_of_one_process[tensor and sequence]" \
   "tests/megatron/test_newest.py::test_trains_as_one_process[experts in one product, engine]" \
   tests/megatron/test_simulated_npu.py tests/megatron/test_watch.py tests/megatron/test_plan.py tests/megatron/test_one_file.py \
-  tests/megatron/test_resharding.py::test_a_training_goes_on_in_another_layout \
   "tests/megatron/test_parity.py::test_curve[llama]" "tests/megatron/test_resume.py::test_goes_on_bit_for_bit[data-torch_dist]" \
   tests/npu/test_mindspeed_training.py tests/patches/test_manager.py tests/patches/test_product.py
 convert_llm
-MSADAPTER_LLM="$work/converted/llm" bash tests/run.sh "${two[@]}" -m "not extended" tests/toolkit/stories/test_megatron.py \
-  tests/toolkit/training/test_dpo.py tests/toolkit/recovery/test_mindspeed_llm.py
 name_llm
-examples="faster_flags and (deepseek4 or glm45 or longcat or phi35_moe or qwen3_next)" # models whose parts differ most
-bash tests/run.sh "${two[@]}" tests/npu/test_mindspeed_llm.py tests/npu/test_mindspeed_llm_examples.py \
-  tests/npu/test_mindspeed_llm_tools.py -k "engine and qwen25 or second_converter or $examples"
+script() { # script PATH: the name of the test of an example script whose model has parts that the other models lack
+  echo "tests/npu/test_mindspeed_llm_examples.py::test_the_faster_flags_of_a_script_change_no_loss[$1]"
+}
+MSADAPTER_LLM="$work/converted/llm" bash tests/run.sh "${two[@]}" -m "not extended" tests/toolkit/stories/test_megatron.py \
+  tests/toolkit/recovery/test_mindspeed_llm.py \
+  "tests/npu/test_mindspeed_llm.py::test_rows_of_the_newer_release[qwen25, engine]" \
+  "tests/npu/test_mindspeed_llm.py::test_rows_of_the_newer_release[qwen25, engine, tensor]" \
+  tests/npu/test_mindspeed_llm_tools.py::test_the_second_converter "$(script phi35/pretrain_phi35_moe_ptd.sh)" \
+  "$(script longcat/pretrain_longcat_flash_560b_4k_A3_ptd.sh)" "$(script glm45-air/pretrain_glm45_air_106b_4k_A3_ptd.sh)" \
+  "$(script deepseek4_flash/pretrain_deepseek4_flash_4k_A3_ptd.sh)" "$(script qwen3_next/pretrain_qwen3_next_80b_16K_A3_ptd.sh)"
 unset PYTHONPATH MSADAPTER_MINDSPEED MSADAPTER_MINDSPEED_LLM # of release 26.1.0, and MindSpeed-RL needs 2.3.0
 [ -d "$work/MindSpeed-RL" ] || tar -xf "$folder/MindSpeed-RL-2.3.0.tar.xz" -C "$work"
 converted rl --tests --source MindSpeed-RL="$work/MindSpeed-RL"
-MSADAPTER_RL_ENV="$work/converted/rl/env.sh" bash tests/run.sh tests/npu/test_mindspeed_rl.py -k "mathematics or course or killed or 2-1"
+MSADAPTER_RL_ENV="$work/converted/rl/env.sh" bash tests/run.sh tests/npu/test_mindspeed_rl.py -k "mathematics or course or 2-1"

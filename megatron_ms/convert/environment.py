@@ -41,7 +41,6 @@ PYTHON = VENV / "bin" / "python"
 # Packages that pip would only install together with PyTorch.
 BESIDE_TORCH = ROOT / "megatron_ms" / "training" / "requirements-hf.txt"
 _MARK = "msadapter-extras.json"
-_READ_AT_IMPORT = ("mindspore", "numpy")  # by `import torch`
 _NO_NETWORK = re.compile(
     r"Temporary failure in name resolution|Name or service not known|Network is unreachable|Connection refused|"
     r"Failed to establish a new connection|Connection to .* timed out|Max retries exceeded|ProxyError|"
@@ -217,7 +216,7 @@ def prepare_venv(extras: tuple[str, ...], logs: Path, progress: Progress) -> boo
     try:
         with _kernels_beside(logs, progress):
             run(command, logs / "pip.log", progress, clean_environment())
-            _compile_packages(logs, progress)
+            _compile_packages(extras, logs, progress)
     except ChildError as error:
         raise ConvertError(pip_words(error, "the dependencies could not be installed")) from None
     state = _inspect(extras)
@@ -252,17 +251,19 @@ def _kernels_beside(logs: Path, progress: Progress) -> Iterator[None]:
             raise
 
 
-def _compile_packages(logs: Path, progress: Progress) -> None:
-    """Compiles to bytecode, on all cores, the packages that every `import torch` reads.
+def _compile_packages(extras: tuple[str, ...], logs: Path, progress: Progress) -> None:
+    """Compiles to bytecode, on all cores, the packages that many programs read.
 
-    Python compiles the modules of the others when a program first imports them. Most of these are never imported.
+    Every `import torch` reads numpy. The whole of MindSpore is read by few programs, but by many of the tests. Python
+    compiles the other modules when a program first imports them. Most of these are never imported.
     """
+    names = ["numpy", "mindspore"] if "test" in extras else ["numpy"]
     code = """if True:
         import compileall, os, sys, sysconfig
         for name in sys.argv[1:]:
             compileall.compile_dir(os.path.join(sysconfig.get_path("purelib"), name), quiet=2, workers=0)
     """
-    command: list[str | Path] = [PYTHON, "-W", "ignore", "-c", code, *_READ_AT_IMPORT]
+    command: list[str | Path] = [PYTHON, "-W", "ignore", "-c", code, *names]
     run(command, logs / "compile.log", progress, clean_environment())
 
 

@@ -46,7 +46,7 @@ def contiguous(conformance: Path, tmp_path_factory) -> set[tuple[str, int, str]]
 @pytest.mark.parametrize(
     "layout",
     [
-        "step",
+        pytest.param("step", marks=pytest.mark.extended),
         pytest.param("middle", marks=pytest.mark.extended),
         pytest.param("offset", marks=pytest.mark.extended),
         "transposed",

@@ -28,7 +28,10 @@ def mpi():
     pytest.importorskip("mpi4py")
 
 
-@pytest.mark.parametrize("size, extra", [(2, {}), (3, {}), (2, {"MSADAPTER_TEST_MPI": "1"})])
+@pytest.mark.parametrize(
+    "size, extra",
+    [(2, {}), pytest.param(3, {}, marks=pytest.mark.extended), (2, {"MSADAPTER_TEST_MPI": "1"})],
+)
 def test_a_mismatch_is_an_error_on_every_rank(size, extra):
     """Through shared memory, and through MPI alone, as between several machines."""
     done = torchrun("--standalone", "--nproc-per-node", size, JOBS / "disagreement.py", **extra)

@@ -49,8 +49,10 @@ ROWS = {
     "experts, all to all": Row(2, f"{MOE} alltoall", "moe_fp32_ep2"),
     "experts, all gather": Row(2, f"{MOE} allgather", "moe_fp32_ep2", daily=False),
     "engine": Row(1, "", engine=True, daily=False),
-    "engine, tensor and sequence": Row(2, f"{TENSOR} --sequence-parallel {SELECTIVE}", engine=True),
-    "engine, context, gathered": Row(2, CONTEXT, engine=True),
+    "engine, tensor and sequence": Row(
+        2, f"{TENSOR} --sequence-parallel {SELECTIVE}", engine=True, daily=False
+    ),
+    "engine, context, gathered": Row(2, CONTEXT, engine=True, daily=False),
     "engine, context, heads exchanged": Row(2, f"{CONTEXT} --cp-comm-type a2a", engine=True),
     "engine, tensor, sequence and context": Row(
         4, f"{TENSOR} --sequence-parallel {CONTEXT}", engine=True, daily=False
@@ -71,7 +73,7 @@ ROWS = {
         daily=False,
     ),
     "float16, data": Row(2, OVERLAPS, "", common=f"{HALF} 65536", loss=1e-3, grad_norm=1e-2, daily=False),
-    "bfloat16, tensor": Row(2, f"{TENSOR} --bf16", "gpt_bf16_1proc", loss=1e-3, grad_norm=1e-2),
+    "bfloat16, tensor": Row(2, f"{TENSOR} --bf16", "gpt_bf16_1proc", loss=1e-3, grad_norm=1e-2, daily=False),
     "growing batch, data": Row(2, OVERLAPS, "", schedule=RAMP),
     "growing batch, tensor": Row(2, TENSOR, "", schedule=RAMP, daily=False),
 }

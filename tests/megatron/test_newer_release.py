@@ -72,10 +72,10 @@ def _hold(measured: list[tools.Iteration], expected: list[tuple[float, float]]) 
     "layout",
     [
         "",
-        # the test below has both of these too
+        # the test below has these too, or test_parallel.py has them
         pytest.param("tensor", marks=pytest.mark.extended),
         pytest.param("pipeline", marks=pytest.mark.extended),
-        "data",
+        pytest.param("data", marks=pytest.mark.extended),
     ],
 )
 def test_curve_of_the_reference(layout: str, release: Release, reference: Path, tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_the_losses_depend_on_the_updates(toy, alone) -> None:
     )
 
 
-@pytest.mark.parametrize("layout", ["data", "tensor, pipeline"])
+@pytest.mark.parametrize("layout", [pytest.param("data", marks=pytest.mark.extended), "tensor, pipeline"])
 def test_four_ranks_have_the_losses_of_one(toy, alone, layout) -> None:
     found = toy.losses(layout.replace(", ", "-"), *LAYOUTS[layout])
     assert found == pytest.approx(alone, rel=2e-6)
@@ -110,14 +110,8 @@ def test_the_printed_command_has_the_same_losses(toy, alone, layout) -> None:
     assert found == pytest.approx(alone, rel=2e-6)
 
 
-@pytest.mark.parametrize(
-    "layout",
-    [
-        pytest.param("one", marks=pytest.mark.extended),
-        pytest.param("data", marks=pytest.mark.extended),
-        "tensor, pipeline",
-    ],
-)
+@pytest.mark.extended
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_simulated_npu_has_the_same_losses(toy, alone, layout) -> None:
     simulator.build()
     variables = {f"MSADAPTER_{name}": value for name, value in NPU.items()}

@@ -56,7 +56,7 @@ def trained(megatron_checkout: Path, tmp_path_factory) -> Callable[..., tuple[Ru
     [
         pytest.param(ONE, marks=pytest.mark.extended),
         pytest.param(TENSOR, marks=pytest.mark.extended),
-        PIPELINE,
+        pytest.param(PIPELINE, marks=pytest.mark.extended),
         pytest.param(SHARDS, marks=pytest.mark.extended),
         RECOMPUTED,
     ],
@@ -67,7 +67,8 @@ def test_the_memory_is_that_which_is_measured(trained, words) -> None:
     assert run.records[2]["memory"] == pytest.approx(expected, rel=TOLERANCE), words
 
 
-@pytest.mark.parametrize("words", [pytest.param(TENSOR, marks=pytest.mark.extended), PIPELINE])
+@pytest.mark.extended
+@pytest.mark.parametrize("words", [TENSOR, PIPELINE])
 def test_the_time_follows_from_that_of_another_layout(trained, words) -> None:
     """Two ranks that share the data tell what two ranks take that share a layer, or are stages of a pipeline."""
     (known, _), (run, document) = trained(*RECOMPUTED), trained(*words)
