@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import hashlib
 import importlib.machinery
 import importlib.metadata
@@ -35,11 +36,10 @@ from .troubleshooting import see
 MINDSPORE_VERSION = "2.10.0"
 SOURCES = Path(__file__).parents[1] / "csrc"
 OPERATOR_UNITS = 8
-# Sources that are compiled as one unit. What MindSpore's headers instantiate costs each unit eight seconds, a source itself one.
-FILES_OF_A_UNIT = 4
+# Sources that are compiled as one unit. What MindSpore's headers instantiate costs a unit 8 to 14 seconds, a source itself 1 to 3.
+FILES_OF_A_UNIT = 8
 # Folders whose sources include no header of MindSpore or Python.
 _WITHOUT_MINDSPORE = ("kernels", "distributed")
-_NO_HEADERS = Path("/nonexistent")  # where these look for headers of MindSpore
 
 
 def _mindspore_root() -> Path:
@@ -71,6 +71,12 @@ def compiler() -> str:
     return path
 
 
+@functools.cache
+def compiler_version(path: str) -> str:
+    """Return what a compiler prints for ``--version``."""
+    return subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
+
+
 def _instructions() -> str:
     """Return the instruction set for which kernels are compiled here."""
     return instructions.requested() or instructions.NATIVE
@@ -82,9 +88,8 @@ def _source_files() -> list[Path]:
 
 def _key() -> str:
     h = hashlib.sha256()
-    version = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=True).stdout
     for part in (
-        version,
+        compiler_version(compiler()),
         instructions.processor(),
         _instructions(),
         MINDSPORE_VERSION,
@@ -268,12 +273,21 @@ class _Compilation:
     """Compiles object files and caches them by content, so that unchanged files are not compiled again.
 
     The kernels include no header of Python, so environments with different Pythons share their object files.
+    They include none of MindSpore either: `root`, the folder of MindSpore, may be None if nothing else is compiled.
     """
 
-    def __init__(self, root: Path, objects: Path, verbose: bool, instruction_set: str | None = None):
+    def __init__(self, root: Path | None, objects: Path, verbose: bool, instruction_set: str | None = None):
         self.root, self.objects, self.verbose, self.instruction_set = root, objects, verbose, instruction_set
-        self.machine = f"{compiler()} {instructions.processor()} {MINDSPORE_VERSION}".encode()
+        self.machine = (
+            f"{compiler_version(compiler())} {instructions.processor()} {MINDSPORE_VERSION}".encode()
+        )
         self.base = self.machine + f" {sys.version_info}".encode()
+
+    @property
+    def mindspore(self) -> Path:
+        """The folder of MindSpore."""
+        assert self.root is not None
+        return self.root
 
     def _cached(
         self, name: str, suffix: str, path: Path, flags: list[str], content: bytes, python: bool = True
@@ -305,7 +319,7 @@ class _Compilation:
         """
         source = SOURCES / header
         content = b"".join(_with_headers(source, {}).values())
-        flags = [*_device_flags(self.root), level, *_sanitizer_flags()]
+        flags = [*_device_flags(self.mindspore), level, *_sanitizer_flags()]
         options = " ".join(_sanitizer_flags()).encode()
         key = hashlib.sha256(self.base + options + str(source).encode() + content).hexdigest()[:16]
         folder = self.objects / f"pch{level}-{key}"
@@ -334,7 +348,7 @@ class _Compilation:
         own = path.read_bytes()
         for source in included:
             own += b"".join(_with_headers(source, {}).values())
-        flags = [*_device_flags(self.root), level, *_sanitizer_flags(), "-include", str(stub)]
+        flags = [*_device_flags(self.mindspore), level, *_sanitizer_flags(), "-include", str(stub)]
         return self._cached(path.stem, ".o", path, flags, content + own)
 
 
@@ -401,7 +415,7 @@ def _extension_objects(compilation: _Compilation, work: Path) -> list[Path]:
 
 def _operator_objects(compilation: _Compilation, work: Path) -> list[Path]:
     units = []
-    for i, text in enumerate(_operator_units(compilation.root)):
+    for i, text in enumerate(_operator_units(compilation.mindspore)):
         units.append(work / f"operators_{i}.cpp")
         units[-1].write_text(text)
     header = compilation.precompiled("device/pyboost_bind.h", "-O0")
@@ -466,7 +480,7 @@ def compile_kernels() -> None:
     objects = cache_root() / "objects"
     with _alone_in_cache(objects):
         _check_before_work(cache_root())
-        compilation = _Compilation(_NO_HEADERS, objects, verbose=False)
+        compilation = _Compilation(None, objects, verbose=False)
         _parallel([(compilation.kernel, path) for path in _kernel_sources()])
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -88,14 +87,13 @@ def _link(path: Path, files: list[Path], options: list[str], root: Path) -> None
 
 def _manifest(folder: Path, names: list[str]) -> dict:
     files = {str(path.relative_to(folder)): cache.file_sha256(path) for path in sorted(folder.rglob("*.so"))}
-    answer = subprocess.run([native.compiler(), "--version"], capture_output=True, text=True, check=True)
     return {
         "machine": instructions.machine(),
         "python": sysconfig.get_config_var("SOABI") or "",
         "mindspore": native.MINDSPORE_VERSION,
         "glibc": needed_glibc([folder / name for name in files]),
         "sources": native.source_hash(),
-        "compiler": answer.stdout.splitlines()[0],
+        "compiler": native.compiler_version(native.compiler()).splitlines()[0],
         "sets": names,
         "files": files,
     }
