@@ -112,8 +112,6 @@ _READ_IN = {
     "torch._jit_internal": "torch.jit",
     "torch._lobpcg": "torch",
     "torch._lowrank": "torch",
-    "torch.distributed.elastic.multiprocessing.errors.error_handler": "torch.distributed.elastic.multiprocessing.errors",
-    "torch.distributed.elastic.multiprocessing.errors.handlers": "torch.distributed.elastic.multiprocessing.errors",
     "torch.distributed.fsdp.api": "torch.distributed.fsdp",
     "torch.distributed.rendezvous": "torch.distributed",
     "torch.export.dynamic_shapes": "torch.export",

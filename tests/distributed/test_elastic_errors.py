@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
 from msadapter.distributed.elastic.multiprocessing import errors
 from msadapter.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure, record
+
+
+@pytest.fixture(autouse=True)
+def universal_time(monkeypatch):
+    """Reports show local time."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
 @pytest.fixture
@@ -86,7 +97,9 @@ def test_a_process_without_an_error_file(tmp_path, monkeypatch, code, message, n
     monkeypatch.setattr(errors.time, "time", lambda: 86400.75)
     found = _failure(tmp_path, code)
     assert (found.message, found.signal_name(), found.error_file) == (message, name, "<N/A>")
-    assert found.error_file_data == {} and found.timestamp == 86400
+    traits = {"category": "system_terminated_error", "retryability": "False"}
+    expected = {"message": "<NONE>"} | ({"errorTraits": traits} if code >= 0 else {})
+    assert found.error_file_data == expected and found.timestamp == 86400
     assert found.timestamp_isoformat() == "1970-01-02_00:00:00"
 
 
@@ -103,6 +116,15 @@ def test_messages_of_error_files(tmp_path, message, timestamp):
         timestamp,
         {"message": message},
     )
+
+
+def test_a_text_has_its_time_beside_it(tmp_path):
+    assert _failure(tmp_path, content={"message": "m", "timestamp": 10}, name="e").timestamp == 10
+    empty = _failure(tmp_path, -9, content={"message": "", "timestamp": 10}, name="e")
+    assert empty.message == "Signal 9 (SIGKILL) received by PID 99"
+    (tmp_path / "e").write_text("{")
+    with pytest.raises(json.JSONDecodeError):
+        ProcessFailure(0, 1, 1, str(tmp_path / "e"))
 
 
 def test_the_whole_report(tmp_path, monkeypatch):
@@ -138,8 +160,8 @@ def test_the_whole_report(tmp_path, monkeypatch):
     assert (failed.name, failed.failures) == ("train", failures)
     alone = ChildFailedError("t" * 70, {0: _failure(tmp_path, 0)})
     lines = str(alone).split("\n")
-    assert lines[1] == "=" * 77 and lines[5] == "  <NO_OTHER_FAILURES>" and lines[8] == "[0]:"
-    assert lines[12] == "  exitcode  : 0 (pid: 99) " and alone.format_msg("#", "~").split("\n")[1] == "#" * 77
+    assert lines[1] == "=" * 60 and lines[5] == "  <NO_OTHER_FAILURES>" and lines[8] == "[0]:"
+    assert lines[12] == "  exitcode  : 0 (pid: 99) " and alone.format_msg("#", "~").split("\n")[1] == "#" * 60
     with pytest.raises(AssertionError, match="there must be a failure"):
         ChildFailedError("train", {})
 
@@ -195,7 +217,7 @@ def test_without_an_error_file_nothing_is_written(tmp_path, monkeypatch):
 
 def test_a_crash_of_the_interpreter_shows_all_threads(monkeypatch):
     given = []
-    monkeypatch.setattr(errors.faulthandler, "enable", lambda *a, all_threads=True: given.append(all_threads))
+    monkeypatch.setattr("faulthandler.enable", lambda *a, all_threads=True: given.append(all_threads))
 
     class Handler(errors.ErrorHandler):
         def record_exception(self, e):
@@ -209,3 +231,34 @@ def test_a_crash_of_the_interpreter_shows_all_threads(monkeypatch):
     with pytest.raises(ValueError, match="1 2"):
         wrapped(1, b=2)
     assert given == [True, "1 2"]
+
+
+def test_what_an_earlier_program_left_is_logged_and_replaced(error_file, tmp_path, caplog):
+    worker = tmp_path / "worker"
+    worker.write_text(json.dumps({"message": "new"}))
+    error_file.write_text("half of a fi")
+    errors.get_error_handler().dump_error_file(str(worker), 3)
+    assert json.loads(error_file.read_text()) == {"message": "new"}
+    assert "half of a fi" in caplog.text and "a text as its message" in caplog.text
+
+
+def test_without_a_place_the_copy_is_refused_in_the_log(tmp_path, monkeypatch, caplog):
+    monkeypatch.delenv("TORCHELASTIC_ERROR_FILE", raising=False)
+    worker = tmp_path / "worker"
+    worker.write_text(json.dumps({"message": "m"}))
+    errors.get_error_handler().dump_error_file(str(worker))
+    assert "no error file" in caplog.text
+
+
+def test_a_file_that_cannot_be_written_is_a_warning(tmp_path, monkeypatch):
+    worker = tmp_path / "worker"
+    worker.write_text(json.dumps({"message": "m"}))
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(tmp_path / "absent" / "error.json"))
+    with pytest.warns(UserWarning, match="Unable to write error to file. FileNotFoundError"):
+        errors.get_error_handler().dump_error_file(str(worker))
+
+
+def test_a_crash_handler_that_cannot_be_set_is_a_warning(monkeypatch):
+    monkeypatch.setattr("sys.stderr", None)
+    with pytest.warns(UserWarning, match="Unable to enable fault handler. RuntimeError"):
+        errors.get_error_handler().initialize()

@@ -1,5 +1,5 @@
 """torch.distributed.elastic.multiprocessing."""
 
-from . import errors
+from . import errors, redirects, tail_log
 
-__all__ = ["errors"]
+__all__ = ["errors", "redirects", "tail_log"]

@@ -6,67 +6,27 @@ TORCHELASTIC_ERROR_FILE names, and then raised again.
 
 from __future__ import annotations
 
-import faulthandler
 import functools
 import json
+import logging
 import os
 import signal
 import socket
 import time
-import traceback
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime
+
+from .error_handler import ErrorHandler
+from .handlers import get_error_handler
 
 __all__ = ["ChildFailedError", "ErrorHandler", "ProcessFailure", "get_error_handler", "record"]
 
 _NOT_AVAILABLE = "<N/A>"
+_NO_DATA = "<NONE>"  # the message where there is no error file
 _HINT = "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"
 
 
-class ErrorHandler:
-    """Writes an error to the error file."""
-
-    def _get_error_file_path(self) -> str | None:
-        return os.environ.get("TORCHELASTIC_ERROR_FILE")
-
-    def initialize(self) -> None:
-        """Called before the entry point. Enables a traceback of all threads if the interpreter crashes."""
-        faulthandler.enable()
-
-    def record_exception(self, e: BaseException) -> None:
-        """Writes the exception, its traceback and the time as JSON to the error file, if there is one."""
-        path = self._get_error_file_path()
-        if path:
-            trace = "".join(traceback.format_exception(e))
-            extra = {"py_callstack": trace, "timestamp": str(int(time.time()))}
-            self._write(path, {"message": {"message": f"{type(e).__name__}: {e}", "extraInfo": extra}})
-
-    def dump_error_file(self, rootcause_error_file: str, error_code: int = 0) -> None:
-        """Copies a worker's error file to this process's error file, with the exit code if it is given."""
-        with open(rootcause_error_file) as stream:
-            content = json.load(stream)
-        if error_code:
-            self.override_error_code_in_rootcause_data(rootcause_error_file, content, error_code)
-        path = self._get_error_file_path()
-        if path:
-            self._write(path, content)
-
-    def override_error_code_in_rootcause_data(
-        self, rootcause_error_file: str, rootcause_error: dict, error_code: int = 0
-    ) -> None:
-        """Puts the exit code into the content of an error file."""
-        if isinstance(rootcause_error.get("message"), dict):
-            rootcause_error["message"]["errorCode"] = error_code
-
-    @staticmethod
-    def _write(path: str, content: dict) -> None:
-        with open(path, "w") as stream:
-            json.dump(content, stream)
-
-
-def get_error_handler() -> ErrorHandler:
-    """The handler that ``record`` uses."""
-    return ErrorHandler()
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -82,19 +42,32 @@ class ProcessFailure:
     timestamp: int = field(init=False)
 
     def __post_init__(self):
-        self.error_file_data = {}
+        self.error_file_data = {"message": _NO_DATA}
         if os.path.isfile(self.error_file):
-            with open(self.error_file) as stream:
-                self.error_file_data = json.load(stream)
-            self.message = self.error_file_data["message"]
-            extra = self.message.get("extraInfo", {}) if isinstance(self.message, dict) else {}
-            self.timestamp = int(extra.get("timestamp", 0))
+            self._read()
+        else:
+            self.error_file, self.message, self.timestamp = _NOT_AVAILABLE, "", int(time.time())
+        if self.message != "":
             return
-        self.error_file, self.timestamp = _NOT_AVAILABLE, int(time.time())
         if self.exitcode < 0:
             self.message = f"Signal {-self.exitcode} ({self.signal_name()}) received by PID {self.pid}"
         else:
+            traits = {"category": "system_terminated_error", "retryability": "False"}
+            self.error_file_data["errorTraits"] = traits
             self.message = _HINT
+
+    def _read(self) -> None:
+        """Read the error file. Its message is a text, or a dict that `ErrorHandler` has written."""
+        try:
+            with open(self.error_file) as stream:
+                self.error_file_data = json.load(stream)
+            self.message = self.error_file_data["message"]
+            text = isinstance(self.message, str)
+            place = self.error_file_data if text else self.message.get("extraInfo", {})
+            self.timestamp = int(place.get("timestamp", 0))
+        except Exception:
+            logger.exception("the error file %s cannot be read", self.error_file)
+            raise
 
     def signal_name(self) -> str:
         """The name of the signal that terminated the process."""
@@ -104,8 +77,8 @@ class ProcessFailure:
             return _NOT_AVAILABLE
 
     def timestamp_isoformat(self) -> str:
-        """When it failed, in UTC."""
-        return datetime.fromtimestamp(self.timestamp, timezone.utc).strftime("%Y-%m-%d_%H:%M:%S")
+        """When it failed, in the time zone of this machine: ``2026-01-31_23:59:59``."""
+        return datetime.fromtimestamp(self.timestamp).isoformat(sep="_")
 
 
 class ChildFailedError(Exception):
@@ -127,7 +100,8 @@ class ChildFailedError(Exception):
         title, (first, _) = f"{self.name} FAILED", self.get_first_failure()
         texts = {rank: self._text(i, rank) for i, rank in enumerate(self.failures)}
         others = [text for rank, text in texts.items() if rank != first] or ["  <NO_OTHER_FAILURES>"]
-        width = max(60, len(title))
+        lines = [title, *(line for text in texts.values() for line in text.split("\n"))]
+        width = min(60, max(map(len, lines)))
         edge, line = boarder_delim * width, section_delim * width
         root = ["Root Cause (first observed failure):", texts[first]]
         return "\n".join(["", edge, title, line, "Failures:", *others, line, *root, edge])
