@@ -9,6 +9,7 @@ import atexit
 import glob
 import itertools
 import mmap
+import multiprocessing.resource_sharer  # noqa: F401  (DupFd would import it in a queue's thread, and a fork keep its lock)
 import os
 from multiprocessing.reduction import DupFd, ForkingPickler
 
