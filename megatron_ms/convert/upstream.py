@@ -228,13 +228,13 @@ def cached_helpers(tree: Path, cache: Path, logs: Path, progress: Progress) -> N
         shutil.copyfile(found[0], source.parent / found[0].name)
         return
     compile_helpers(tree, logs, progress)
-    beside = kept.with_name(f".{kept.name}.{os.getpid()}")
-    beside.mkdir(parents=True, exist_ok=True)
-    for library in source.parent.glob("helpers_cpp*.so"):
-        shutil.copy2(library, beside)
-    if os.path.lexists(kept):
+    if os.path.lexists(kept) and not kept.is_dir():
         keep_aside(kept)
-    os.rename(beside, kept)
+    kept.mkdir(parents=True, exist_ok=True)
+    for library in source.parent.glob("helpers_cpp*.so"):
+        part = kept / f".{library.name}.{os.getpid()}"  # another process may write the same
+        shutil.copy2(library, part)
+        os.replace(part, kept / library.name)
 
 
 def keep_what_is_not_ours(tree: Path) -> None:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import patches
+from megatron_ms.convert.steps import Progress
+from megatron_ms.convert.upstream import cached_helpers
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = Path(sys.executable)
-DATASETS = Path("megatron/core/datasets")
 PRINTED = 0.001  # Megatron prints gradient norms with three decimals
 
 # The arguments that the reference was recorded with.
@@ -59,33 +58,9 @@ def plain_copy(checkout: Path, folder: Path, tests: bool = False) -> Path:
 def scratch_copy(checkout: Path, folder: Path, tests: bool = False) -> Path:
     """A copy of the checkout (`tests`: with its tests) with the compiled data set helper. The checkout is not changed."""
     tree = plain_copy(checkout, folder, tests)
-    source = tree / DATASETS / "helpers.cpp"
-    # The copy gets the present time, so that Megatron's Makefile does not make it again.
-    shutil.copyfile(
-        _compiled(source), source.with_name("helpers_cpp" + sysconfig.get_config_var("EXT_SUFFIX"))
-    )
+    build = Path(os.environ.get("MSADAPTER_BUILD", ROOT / "build")) / "tests"
+    cached_helpers(tree, build, build / "logs", Progress("Megatron's data set helper", live=False))
     return tree
-
-
-def _compiled(source: Path) -> Path:
-    """The data set helper, which is compiled once from the same source (15 seconds), and kept for all tests."""
-    key = hashlib.sha256(source.read_bytes() + sys.version.encode()).hexdigest()[:20]
-    library = Path(os.environ.get("MSADAPTER_BUILD", ROOT / "build")) / "tests" / f"helpers_cpp-{key}.so"
-    if library.exists():
-        return library
-    pybind = subprocess.run(
-        [sys.executable, "-c", "import pybind11; print(pybind11.get_include())"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
-    includes = [f"-I{sysconfig.get_paths()['include']}", f"-I{pybind}"]
-    part = library.with_suffix(f".{os.getpid()}.part")
-    part.parent.mkdir(parents=True, exist_ok=True)
-    compiler = [os.environ.get("CXX", "g++"), "-O2", "-shared", "-std=c++17", "-fPIC"]
-    subprocess.run([*compiler, *includes, source, "-o", part], check=True)
-    part.rename(library)
-    return library
 
 
 def ruled_copy(checkout: Path, folder: Path, copy: Callable[[Path, Path], Path] = scratch_copy) -> Path:
