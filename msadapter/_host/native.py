@@ -71,9 +71,13 @@ def compiler() -> str:
     return path
 
 
+def compiler_version() -> str:
+    """Return what the C++ compiler prints for ``--version``. It is asked once."""
+    return _version_of(compiler())
+
+
 @functools.cache
-def compiler_version(path: str) -> str:
-    """Return what a compiler prints for ``--version``."""
+def _version_of(path: str) -> str:
     return subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
 
 
@@ -89,7 +93,7 @@ def _source_files() -> list[Path]:
 def _key() -> str:
     h = hashlib.sha256()
     for part in (
-        compiler_version(compiler()),
+        compiler_version(),
         instructions.processor(),
         _instructions(),
         MINDSPORE_VERSION,
@@ -278,9 +282,7 @@ class _Compilation:
 
     def __init__(self, root: Path | None, objects: Path, verbose: bool, instruction_set: str | None = None):
         self.root, self.objects, self.verbose, self.instruction_set = root, objects, verbose, instruction_set
-        self.machine = (
-            f"{compiler_version(compiler())} {instructions.processor()} {MINDSPORE_VERSION}".encode()
-        )
+        self.machine = f"{compiler_version()} {instructions.processor()} {MINDSPORE_VERSION}".encode()
         self.base = self.machine + f" {sys.version_info}".encode()
 
     @property

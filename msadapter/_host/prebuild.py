@@ -93,7 +93,7 @@ def _manifest(folder: Path, names: list[str]) -> dict:
         "mindspore": native.MINDSPORE_VERSION,
         "glibc": needed_glibc([folder / name for name in files]),
         "sources": native.source_hash(),
-        "compiler": native.compiler_version(native.compiler()).splitlines()[0],
+        "compiler": native.compiler_version().splitlines()[0],
         "sets": names,
         "files": files,
     }

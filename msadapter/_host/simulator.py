@@ -91,7 +91,7 @@ def _headers_of(path: Path, seen: dict[Path, bytes]) -> dict[Path, bytes]:
 
 
 def _base() -> bytes:
-    return f"{native.compiler_version(native.compiler())} {instructions.processor()} {' '.join(_flags())}".encode()
+    return f"{native.compiler_version()} {instructions.processor()} {' '.join(_flags())}".encode()
 
 
 def home() -> Path:

@@ -70,7 +70,7 @@ class TailLog:
         self._name, self._dst, self._log_files = name, dst, log_files
         self._log_line_prefixes = log_line_prefixes or {}
         self._interval_sec, self._log_line_filter = interval_sec, log_line_filter
-        self._finished_events = {rank: Event() for rank in log_files}
+        self._finished = Event()
         self._futs: list[Future] = []
         self._threadpool = ThreadPoolExecutor(len(log_files)) if log_files else None
         self._stopped = False
@@ -81,14 +81,13 @@ class TailLog:
             return self
         for rank, file in self._log_files.items():
             header = self._log_line_prefixes.get(rank, f"[{self._name}{rank}]:")
-            rest = (file, self._dst, self._finished_events[rank], self._interval_sec, self._log_line_filter)
+            rest = (file, self._dst, self._finished, self._interval_sec, self._log_line_filter)
             self._futs.append(self._threadpool.submit(tail_logfile, header, *rest))
         return self
 
     def stop(self) -> None:
         """Print what the files still have, and end the threads. The error of a thread is logged."""
-        for finished in self._finished_events.values():
-            finished.set()
+        self._finished.set()
         for rank, future in zip(self._log_files, self._futs, strict=False):
             if error := future.exception():
                 logger.error("the log of %s%s could not be followed", self._name, rank, exc_info=error)
