@@ -28,6 +28,8 @@ STATE = ROOT / "build/everything"
 _RUN = "bash tests/run.sh -q {junit}"
 _UPSTREAMS = 'bash tests/upstreams.sh "$MSADAPTER_UPSTREAMS"'
 _LLM = f"{_UPSTREAMS} --llm -q {{junit}}"
+# the files of tests/toolkit that train a tree of MindSpeed-LLM; the suite skips these tests and runs the others
+_TOOLKIT_ON_LLM = '$(grep -rl tests.toolkit.llm --include="test_*.py" tests/toolkit)'
 _MEGATRON = "build/upstreams/Megatron-LM-core_v0.12.1"
 _NEWEST = "build/upstreams/Megatron-LM-core_v0.19.0"
 _PYTHON_3_12 = ".venv-3.12/bin/python"  # made by the step "Megatron-LM"
@@ -75,7 +77,7 @@ STEPS = [
     Step("gates", "bash tests/gates.sh"),
     Step("documentation", "bash tests/site.sh"),
     Step("suite", "MSADAPTER_TEST_JUNIT={results} bash tests/run.sh"),
-    # what needs MindSpeed-LLM is in the step "toolkit"
+    # what needs MindSpeed-LLM is in the step "toolkit on MindSpeed-LLM"
     Step("what the suite leaves out", f"env -u MSADAPTER_LLM {_RUN} -m extended"),
     Step("operators without the fast path", f"MSADAPTER_FAST=0 {_RUN} tests/ops"),
     Step("wheel", "bash tests/wheel.sh"),
@@ -103,7 +105,7 @@ STEPS = [
         ("MSADAPTER_UPSTREAMS",),
     ),
     Step("MindSpeed-LLM, recovery", f"{_LLM} tests/npu/test_high_availability.py", ("MSADAPTER_UPSTREAMS",)),
-    Step("toolkit", f"{_RUN} tests/toolkit", ("MSADAPTER_LLM",)),
+    Step("toolkit on MindSpeed-LLM", f"{_RUN} {_TOOLKIT_ON_LLM}", ("MSADAPTER_LLM",)),
     Step("MindSpeed-MM", f"{_RUN} tests/npu/test_mindspeed_mm.py", ("MSADAPTER_MM_ENV",)),
     Step("MindSpeed-RL", f"{_RUN} tests/npu/test_mindspeed_rl.py", ("MSADAPTER_RL_ENV",)),
     Step(
