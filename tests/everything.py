@@ -29,7 +29,7 @@ _RUN = "bash tests/run.sh -q {junit}"
 _UPSTREAMS = 'bash tests/upstreams.sh "$MSADAPTER_UPSTREAMS"'
 _LLM = f"{_UPSTREAMS} --llm -q {{junit}}"
 # the files of tests/toolkit that train a tree of MindSpeed-LLM; the suite skips these tests and runs the others
-_TOOLKIT_ON_LLM = '$(grep -rl tests.toolkit.llm --include="test_*.py" tests/toolkit)'
+_TOOLKIT_ON_LLM = '$(grep -rl tests.toolkit.llm tests/toolkit --include="test_*.py")'
 _MEGATRON = "build/upstreams/Megatron-LM-core_v0.12.1"
 _NEWEST = "build/upstreams/Megatron-LM-core_v0.19.0"
 _PYTHON_3_12 = ".venv-3.12/bin/python"  # made by the step "Megatron-LM"

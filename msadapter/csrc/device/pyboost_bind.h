@@ -114,9 +114,18 @@ struct Bind<Op, R (Op::*)(A...)> {
   };
   static void install() {
     static auto primitive = std::make_shared<mindspore::Primitive>(Op::op_name());
-    pb::OpFactory<Op>::Get().op_creator()[mindspore::device::DeviceType::kCPU] = [] {
-      return std::make_shared<Override>(primitive, cpu_context());
+    std::function<std::shared_ptr<Op>()> creator = [] {
+      return std::shared_ptr<Op>(new Override(primitive, cpu_context()));
     };
+    auto &factory = pb::OpFactory<Op>::Get();
+    if (!factory.IsRegistered(mindspore::device::DeviceType::kCPU)) {
+      return factory.Register(mindspore::device::DeviceType::kCPU, std::move(creator));
+    }
+    // Register does not replace a creator. A loop compiles faster than operator[] of the map, whose type each operator
+    // has anew.
+    for (auto &[device, present] : factory.op_creator()) {
+      if (device == mindspore::device::DeviceType::kCPU) present = std::move(creator);
+    }
   }
   template <size_t... I>
   static Tensors call_indexed(const Operand *args, std::index_sequence<I...>) {
