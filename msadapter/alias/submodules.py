@@ -17,8 +17,9 @@ ao.nn.qat ao.nn.qat.modules ao.nn.qat.modules.linear ao.quantization.fake_quanti
 ao.nn.quantized.dynamic.modules.linear ao.quantization ao.quantization.quantize ao.quantization.stubs quantization
 amp.grad_scaler autograd autograd.anomaly_mode autograd.forward_ad autograd.function autograd.functional
 autograd.grad_mode autograd.gradcheck autograd.graph autograd.profiler autograd.variable backends
-backends.cpu backends.cuda backends.cudnn backends.mha backends.mkl backends.mkldnn backends.mps
-backends.nnpack backends.openmp backends.opt_einsum backends.quantized compiler cpu cpu.amp
+backends.cpu backends.cuda backends.cudnn backends.cusparselt backends.kleidiai backends.mha
+backends.miopen backends.mkl backends.mkldnn backends.mps backends.nnpack backends.openmp
+backends.opt_einsum backends.quantized compiler cpu cpu.amp
 cpu.amp.autocast_mode cpu.amp.grad_scaler cuda cuda._utils
 cuda.amp cuda.amp.autocast_mode cuda.amp.grad_scaler cuda.graphs cuda.memory cuda.nccl cuda.nvtx
 cuda.profiler cuda.random cuda.streams distributed distributed.algorithms distributed.algorithms.join

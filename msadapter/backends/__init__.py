@@ -9,7 +9,10 @@ from . import (
     cpu,
     cuda,
     cudnn,
+    cusparselt,
+    kleidiai,
     mha,
+    miopen,
     mkl,
     mkldnn,
     mps,
@@ -18,6 +21,7 @@ from . import (
     opt_einsum,
     quantized,
     xeon,
+    xnnpack,
 )
 from ._frozen import disable_global_flags, flags_frozen
 
@@ -25,9 +29,12 @@ __all__ = [
     "cpu",
     "cuda",
     "cudnn",
+    "cusparselt",
     "disable_global_flags",
     "flags_frozen",
+    "kleidiai",
     "mha",
+    "miopen",
     "mkl",
     "mkldnn",
     "mps",
@@ -36,6 +43,7 @@ __all__ = [
     "opt_einsum",
     "quantized",
     "xeon",
+    "xnnpack",
 ]
 __allow_nonbracketed_mutation = _frozen.allowed
 _fp32.settings_of(

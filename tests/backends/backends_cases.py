@@ -228,3 +228,28 @@ def frozen_flags(torch):
         "w.__exit__(None, None, None); print(B.cudnn.enabled, B.flags_frozen())",
     ]
     return _after(torch, *(freeze + step for step in settings), *still)
+
+
+def libraries_that_are_not_used(torch):
+    """cuSPARSELt, KleidiAI and XNNPACK are in no build of PyTorch for x86; MIOpen and NNPACK have switches everywhere."""
+    xnnpack = "X = __import__(torch.__name__ + '.backends.xnnpack', fromlist=['X']); "
+    freeze = "B.disable_global_flags()\n"
+    steps = [
+        "print(B.cusparselt.is_available(), B.cusparselt.version(), B.cusparselt.get_max_alg_id())",
+        f"{xnnpack}print(B.kleidiai.is_available(), X.enabled)",
+        f"{xnnpack}X.enabled = True",
+        "print(B.miopen.set_flags(True), B.miopen.set_flags(), B.miopen.set_flags(None), B.miopen.immediate)",
+        "B.miopen.immediate = 1",
+        "B.miopen.set_flags('x')",
+        "with B.miopen.flags(True): print(B.miopen.immediate)\nprint(B.miopen.immediate)",
+        "with B.miopen.flags(): print(B.miopen.immediate)",
+        "print(B.nnpack.set_flags(False), B.nnpack.set_flags(True))",
+        "B.nnpack.set_flags(1)",
+        "B.nnpack.set_flags(None)",
+        "with B.nnpack.flags(): print(B.nnpack.set_flags(False))\nprint(B.nnpack.set_flags(True))",
+        freeze + "B.miopen.immediate = True",
+        freeze + "B.miopen.set_flags(False)",
+        freeze + "with B.miopen.flags(True): print(B.miopen.immediate)",
+        freeze + "print(B.nnpack.set_flags(False))",
+    ]
+    return _after(torch, *steps)

@@ -346,8 +346,11 @@ class Net:
     """A layer on another worker."""
 
     def __init__(self, seed):
-        torch.manual_seed(seed)
         self.layer = nn.Linear(4, 4)
+        # of its own, because a worker runs several calls at the same time
+        generator = torch.Generator().manual_seed(seed)
+        for parameter in self.layer.parameters():
+            nn.init.uniform_(parameter, -0.5, 0.5, generator=generator)
 
     def forward(self, x):
         return torch.tanh(self.layer(x))

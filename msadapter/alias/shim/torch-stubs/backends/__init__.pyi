@@ -4,7 +4,10 @@ from torch._stub_types import *
 from torch.backends import cpu as cpu
 from torch.backends import cuda as cuda
 from torch.backends import cudnn as cudnn
+from torch.backends import cusparselt as cusparselt
+from torch.backends import kleidiai as kleidiai
 from torch.backends import mha as mha
+from torch.backends import miopen as miopen
 from torch.backends import mkl as mkl
 from torch.backends import mkldnn as mkldnn
 from torch.backends import mps as mps
