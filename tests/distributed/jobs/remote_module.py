@@ -258,8 +258,12 @@ def check_a_module_on_an_accelerator(rank, size):
 
 # -- distributed autograd ----------------------------------------------------------------------------------
 def seeded(seed):
-    torch.manual_seed(seed)
-    return nn.Sequential(nn.Linear(4, 4), nn.Tanh())
+    layer = nn.Linear(4, 4)
+    # of its own, because a worker serves the others at the same time, and they make layers too
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in layer.parameters():
+        nn.init.uniform_(parameter, -0.5, 0.5, generator=generator)
+    return nn.Sequential(layer, nn.Tanh())
 
 
 def check_training_of_several_workers(rank, size):
