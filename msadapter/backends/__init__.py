@@ -1,7 +1,6 @@
 """torch.backends: settings of libraries. Settings without a meaning here are only stored."""
 
 import sys
-from contextlib import contextmanager
 
 from . import (
     _fp32,
@@ -55,14 +54,9 @@ _fp32.settings_of(
 
 def set_flags(_fp32_precision="none"):
     """Set the precision of all backends that have none of their own, and return the former one in a tuple."""
-    return _fp32.exchange(sys.modules[__name__], {"fp32_precision": _fp32_precision})
+    return _frozen.exchange(sys.modules[__name__], {"fp32_precision": _fp32_precision})
 
 
-@contextmanager
 def flags(fp32_precision="none"):
     """Set the precision of all backends that have none of their own, inside a block."""
-    former = set_flags(fp32_precision)
-    try:
-        yield
-    finally:
-        set_flags(*former)
+    return _frozen.restored(set_flags, fp32_precision)

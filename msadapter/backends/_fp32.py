@@ -8,7 +8,7 @@ from __future__ import annotations
 import types
 import warnings
 
-from ._frozen import FrozenModule, allowed
+from ._frozen import FrozenModule, check_bool
 
 _BACKENDS, _OPERATIONS = ("generic", "cuda", "mkldnn"), ("all", "conv", "rnn", "matmul")
 _PRECISIONS = ("none", "ieee", "tf32", "bf16")
@@ -117,7 +117,7 @@ def _tf32_of_matmul(settings) -> bool:
 
 
 def _set_tf32_of_matmul(settings, value: bool) -> None:
-    _check_bool(value)
+    check_bool("set_allow_tf32_cublas", value)
     _older["matmul"] = "high" if value else "highest"
     write("cuda", "matmul", "tf32" if value else "ieee")
 
@@ -133,15 +133,10 @@ def _tf32_of_cudnn(settings) -> bool:
 
 
 def _set_tf32_of_cudnn(settings, value: bool) -> None:
-    _check_bool(value)
+    check_bool("set_allow_tf32_cublas", value)
     _older["cudnn"] = value
     for operation in ("conv", "rnn"):
         write("cuda", operation, "tf32" if value else "none")
-
-
-def _check_bool(value) -> None:
-    if not isinstance(value, bool):
-        raise RuntimeError(f"set_allow_tf32_cublas expects a bool, but got {type(value).__name__}")
 
 
 TF32_OF_MATMUL = property(_tf32_of_matmul, _set_tf32_of_matmul)
@@ -189,13 +184,3 @@ def settings_of(module, backend: str, *stored: str, written: str | None = None, 
     more["__dir__"] = lambda self: [*types.ModuleType.__dir__(self), *names]
     more["_settings"] = frozenset((*names, *stored))
     module.__class__ = type("_SettingsModule", (FrozenModule,), more)
-
-
-def exchange(module, given: dict) -> tuple:
-    """Set attributes of a module to the values that are not None, in their order, and return the former ones of all."""
-    former = tuple(getattr(module, name) for name in given)
-    with allowed():
-        for name, value in given.items():
-            if value is not None:
-                setattr(module, name, value)
-    return former

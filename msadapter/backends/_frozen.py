@@ -1,10 +1,11 @@
-"""torch.backends.disable_global_flags: from then on, settings change only inside `flags(...)` blocks."""
+"""What modules with settings share. After disable_global_flags, settings change only inside `flags(...)` blocks."""
 
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 _allowed = [True]
 
@@ -28,6 +29,32 @@ def allowed() -> Iterator[None]:
         yield
     finally:
         _allowed[0] = before
+
+
+def exchange(module, given: dict) -> tuple:
+    """Set attributes of a module to the values that are not None, in their order, and return the former ones of all."""
+    former = tuple(getattr(module, name) for name in given)
+    with allowed():
+        for name, value in given.items():
+            if value is not None:
+                setattr(module, name, value)
+    return former
+
+
+@contextmanager
+def restored(set_flags: Callable[..., tuple], *values: Any) -> Iterator[None]:
+    """Call ``set_flags`` with the values, and after the block with the former values, which it returns."""
+    former = set_flags(*values)
+    try:
+        yield
+    finally:
+        set_flags(*former)
+
+
+def check_bool(setter: str, value: Any) -> None:
+    """Raise PyTorch's RuntimeError, which names its internal setter, if a value is not a bool."""
+    if not isinstance(value, bool):
+        raise RuntimeError(f"{setter} expects a bool, but got {type(value).__name__}")
 
 
 class FrozenModule(types.ModuleType):

@@ -1,9 +1,8 @@
 """torch.backends.cudnn: there is no cuDNN. Its settings are only stored."""
 
 import sys
-from contextlib import contextmanager
 
-from . import _fp32
+from . import _fp32, _frozen
 
 enabled = True
 benchmark = False
@@ -54,10 +53,9 @@ def set_flags(
         "fp32_precision": _fp32_precision,
         "depthwise_kernel": _depthwise_kernel,
     }
-    return _fp32.exchange(sys.modules[__name__], given)
+    return _frozen.exchange(sys.modules[__name__], given)
 
 
-@contextmanager
 def flags(
     enabled=False,
     benchmark=False,
@@ -68,10 +66,13 @@ def flags(
     depthwise_kernel="auto",
 ):
     """Set all settings inside a block."""
-    former = set_flags(
-        enabled, benchmark, benchmark_limit, deterministic, allow_tf32, fp32_precision, depthwise_kernel
+    return _frozen.restored(
+        set_flags,
+        enabled,
+        benchmark,
+        benchmark_limit,
+        deterministic,
+        allow_tf32,
+        fp32_precision,
+        depthwise_kernel,
     )
-    try:
-        yield
-    finally:
-        set_flags(*former)

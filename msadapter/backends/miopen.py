@@ -1,11 +1,9 @@
 """torch.backends.miopen: MIOpen, AMD's library, is not used. Its setting is only stored."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
-from ._fp32 import exchange
-from ._frozen import FrozenModule
+from . import _frozen
 
 _immediate = False
 
@@ -16,20 +14,15 @@ def set_flags(_immediate: bool | None = None) -> tuple[bool]:
     Raises:
         RuntimeError: the value is not a bool.
     """
-    return exchange(sys.modules[__name__], {"immediate": _immediate})
+    return _frozen.exchange(sys.modules[__name__], {"immediate": _immediate})
 
 
-@contextmanager
-def flags(immediate: bool = False) -> Iterator[None]:
+def flags(immediate: bool = False) -> AbstractContextManager[None]:
     """Set the immediate mode inside a block."""
-    former = set_flags(immediate)
-    try:
-        yield
-    finally:
-        set_flags(*former)
+    return _frozen.restored(set_flags, immediate)
 
 
-class _Settings(FrozenModule):
+class _Settings(_frozen.FrozenModule):
     _settings = frozenset({"immediate"})
 
     @property
@@ -38,8 +31,7 @@ class _Settings(FrozenModule):
 
     @immediate.setter
     def immediate(self, value: bool) -> None:
-        if not isinstance(value, bool):
-            raise RuntimeError(f"set_immediate_miopen expects a bool, but got {type(value).__name__}")
+        _frozen.check_bool("set_immediate_miopen", value)
         self._immediate = value
 
 

@@ -2,9 +2,8 @@
 
 import sys
 import warnings
-from contextlib import contextmanager
 
-from . import _fp32
+from . import _fp32, _frozen
 
 
 def _set_allow_tf32(settings, value) -> None:
@@ -36,17 +35,12 @@ def set_flags(_enabled=None, _deterministic=None, _allow_tf32=None, _fp32_precis
     precision = _fp32.read("mkldnn", "all")
     if _fp32_precision is not None:
         _fp32.write("mkldnn", "all", _fp32_precision)
-    return (*_fp32.exchange(sys.modules[__name__], given), precision)
+    return (*_frozen.exchange(sys.modules[__name__], given), precision)
 
 
-@contextmanager
 def flags(enabled=False, deterministic=False, allow_tf32=True, fp32_precision="none"):
     """Set all settings inside a block."""
-    former = set_flags(enabled, deterministic, allow_tf32, fp32_precision)
-    try:
-        yield
-    finally:
-        set_flags(*former)
+    return _frozen.restored(set_flags, enabled, deterministic, allow_tf32, fp32_precision)
 
 
 def is_available() -> bool:

@@ -1,7 +1,8 @@
 """torch.backends.nnpack: NNPACK is not used. Its switch is only stored."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+
+from . import _frozen
 
 _enabled = True
 
@@ -17,18 +18,12 @@ def set_flags(_enabled: bool) -> tuple[bool]:
     Raises:
         RuntimeError: the value is not a bool.
     """
-    if not isinstance(_enabled, bool):
-        raise RuntimeError(f"set_enabled_NNPACK expects a bool, but got {type(_enabled).__name__}")
+    _frozen.check_bool("set_enabled_NNPACK", _enabled)
     former = globals()["_enabled"]
     globals()["_enabled"] = _enabled
     return (former,)
 
 
-@contextmanager
-def flags(enabled: bool = False) -> Iterator[None]:
+def flags(enabled: bool = False) -> AbstractContextManager[None]:
     """Set whether NNPACK may be used, inside a block."""
-    former = set_flags(enabled)
-    try:
-        yield
-    finally:
-        set_flags(*former)
+    return _frozen.restored(set_flags, enabled)

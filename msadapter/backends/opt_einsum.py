@@ -2,7 +2,8 @@
 
 import importlib
 import importlib.util
-from contextlib import contextmanager
+
+from . import _frozen
 
 
 def is_available() -> bool:
@@ -56,11 +57,6 @@ def set_flags(_enabled=None, _strategy=None):
     return before
 
 
-@contextmanager
 def flags(enabled=None, strategy=None):
     """Set the values inside a block."""
-    before = set_flags(enabled, strategy)
-    try:
-        yield
-    finally:
-        set_flags(*before)
+    return _frozen.restored(set_flags, enabled, strategy)

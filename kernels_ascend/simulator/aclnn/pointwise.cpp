@@ -9,6 +9,13 @@ void CanCast(bool from_floating, bool from_bool, const Tensor &out) {
   }
 }
 
+// Writes f of each x.
+template <class C, class F>
+void Map(std::vector<C> x, const Tensor &out, const F &f) {
+  for (auto &v : x) v = f(v);
+  Write(out, x);
+}
+
 // Writes f of each x and the y beside it, or of each x and the only y.
 template <class C, class F>
 void Combine(std::vector<C> x, const std::vector<C> &y, const Tensor &out, const F &f) {
@@ -22,11 +29,7 @@ Task Unary(const Tensor &self, const Tensor &out, Types in, Types into, Real f) 
   Takes(self, in);
   Takes(out, into);
   SameShape(self, out);
-  return [=] {
-    auto x = Reals(self);
-    for (auto &v : x) v = f(v);
-    Write(out, x);
-  };
+  return [=] { Map(Reals(self), out, f); };
 }
 
 Task UnaryExact(const Tensor &self, const Tensor &out, Types in, Types into, Real real, Whole whole) {
@@ -35,13 +38,10 @@ Task UnaryExact(const Tensor &self, const Tensor &out, Types in, Types into, Rea
   SameShape(self, out);
   return [=] {
     if (self.floating()) {
-      auto x = Reals(self);
-      for (auto &v : x) v = real(v);
-      return Write(out, x);
+      Map(Reals(self), out, real);
+    } else {
+      Map(Wholes(self), out, whole);
     }
-    auto x = Wholes(self);
-    for (auto &v : x) v = whole(v);
-    Write(out, x);
   };
 }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import os
 import pickle
 import time
 
@@ -17,9 +16,7 @@ from torch.distributed.nn import RemoteModule
 from torch.distributed.nn.api import remote_module
 from torch.distributed.optim import DistributedOptimizer
 
-RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-NEXT = f"worker{(RANK + 1) % SIZE}"
-LAST = f"worker{(RANK + 2) % SIZE}"
+from tests.distributed.rpc_workers import LAST, NEXT, RANK, SIZE, seeded_layer
 
 
 def setup():
@@ -258,12 +255,7 @@ def check_a_module_on_an_accelerator(rank, size):
 
 # -- distributed autograd ----------------------------------------------------------------------------------
 def seeded(seed):
-    layer = nn.Linear(4, 4)
-    # of its own, because a worker serves the others at the same time, and they make layers too
-    generator = torch.Generator().manual_seed(seed)
-    for parameter in layer.parameters():
-        nn.init.uniform_(parameter, -0.5, 0.5, generator=generator)
-    return nn.Sequential(layer, nn.Tanh())
+    return nn.Sequential(seeded_layer(seed), nn.Tanh())
 
 
 def check_training_of_several_workers(rank, size):

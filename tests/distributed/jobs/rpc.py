@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import socket
 import threading
@@ -15,9 +14,7 @@ from torch.distributed import autograd as dist_autograd
 from torch.distributed import rpc
 from torch.distributed.optim import DistributedOptimizer
 
-RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-NEXT = f"worker{(RANK + 1) % SIZE}"
-LAST = f"worker{(RANK + 2) % SIZE}"
+from tests.distributed.rpc_workers import LAST, NEXT, RANK, SIZE, seeded_layer
 
 
 def setup():
@@ -346,11 +343,7 @@ class Net:
     """A layer on another worker."""
 
     def __init__(self, seed):
-        self.layer = nn.Linear(4, 4)
-        # of its own, because a worker runs several calls at the same time
-        generator = torch.Generator().manual_seed(seed)
-        for parameter in self.layer.parameters():
-            nn.init.uniform_(parameter, -0.5, 0.5, generator=generator)
+        self.layer = seeded_layer(seed)
 
     def forward(self, x):
         return torch.tanh(self.layer(x))
