@@ -107,7 +107,11 @@ STEPS = [
     Step("MindSpeed-LLM, recovery", f"{_LLM} tests/npu/test_high_availability.py", ("MSADAPTER_UPSTREAMS",)),
     Step("toolkit on MindSpeed-LLM", f"{_RUN} {_TOOLKIT_ON_LLM}", ("MSADAPTER_LLM",)),
     Step("MindSpeed-MM", f"{_RUN} tests/npu/test_mindspeed_mm.py", ("MSADAPTER_MM_ENV",)),
-    Step("MindSpeed-RL", f"{_RUN} tests/npu/test_mindspeed_rl.py", ("MSADAPTER_RL_ENV",)),
+    Step(
+        "MindSpeed-RL",
+        f"{_UPSTREAMS} --rl -q {{junit}} tests/npu/test_mindspeed_rl.py",
+        ("MSADAPTER_UPSTREAMS",),
+    ),
     Step(
         "Megatron-LM's unit tests",
         f".venv/bin/python -m tests.megatron.unit_tests {_MEGATRON} --json build/everything/megatron.json --resume"

@@ -1,25 +1,25 @@
 #!/usr/bin/env bash
 # Tests against unmodified upstream sources, without a network for these:
 #
-#     bash tests/upstreams.sh FOLDER [--llm | --newest] [arguments of pytest]
+#     bash tests/upstreams.sh FOLDER [--llm | --newest | --rl] [arguments of pytest]
 #
 # FOLDER holds git repositories as Megatron-LM.git.tar, MindSpeed.git.tar and MindSpeed-LLM.git.tar, and a tree as
 # MindSpeed-RL-2.3.0.tar.xz. They are unpacked and checked out under build/upstreams. Without further arguments Megatron-LM's
-# parallel layouts, its newer releases and MindSpeed's adaptor are run, then MindSpeed-LLM as `auto_convert.sh llm` converts it,
-# with the user stories of the toolkit, then MindSpeed-RL with Ray as `auto_convert.sh rl` converts it. The newest Megatron-LM
-# needs Python 3.12. If one is found, `auto_convert.sh --source` makes an environment for it and converts it, unless
-# MSADAPTER_PYTHON_3_12 names the Python of such an environment; otherwise its tests are skipped. With --llm, pytest runs with
-# MindSpeed-LLM as `auto_convert.sh llm` converts it, and with --newest, with the newest Megatron-LM and the packages that all of
-# its tests need.
+# parallel layouts, its newer releases and MindSpeed's adaptor are run, then MindSpeed-LLM as `auto_convert.sh llm` converts it.
+# The newest Megatron-LM needs Python 3.12. If one is found, `auto_convert.sh --source` makes an environment for it and converts
+# it, unless MSADAPTER_PYTHON_3_12 names the Python of such an environment; otherwise its tests are skipped. With --llm, pytest
+# runs with MindSpeed-LLM as `auto_convert.sh llm` converts it, with --newest, with the newest Megatron-LM and the packages that
+# all of its tests need, and with --rl, with MindSpeed-RL and Ray as `auto_convert.sh rl` converts them.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
-folder="$(cd "${1:?usage: bash tests/upstreams.sh FOLDER [--llm | --newest] [arguments of pytest]}" && pwd)"
+folder="$(cd "${1:?usage: bash tests/upstreams.sh FOLDER [--llm | --newest | --rl] [arguments of pytest]}" && pwd)"
 shift
 with=""
-if [ "${1:-}" = --llm ] || [ "${1:-}" = --newest ]; then
+case "${1:-}" in --llm | --newest | --rl)
   with="$1"
   shift
-fi
+  ;;
+esac
 work="$root/build/upstreams"
 mkdir -p "$work"
 cd "$root"
@@ -90,6 +90,12 @@ case "$with" in
   name_llm
   ;;
 --newest) name_newest --tests ;;
+--rl)
+  [ -d "$work/MindSpeed-RL" ] || tar -xf "$folder/MindSpeed-RL-2.3.0.tar.xz" -C "$work"
+  unpack MindSpeed
+  converted rl --tests --source MindSpeed-RL="$work/MindSpeed-RL"
+  export MSADAPTER_RL_ENV="$work/converted/rl/env.sh"
+  ;;
 esac
 if [ $# -gt 0 ]; then exec bash tests/run.sh "$@"; fi
 
@@ -106,14 +112,10 @@ name_llm
 script() { # script PATH: the name of the test of an example script whose model has parts that the other models lack
   echo "tests/npu/test_mindspeed_llm_examples.py::test_the_faster_flags_of_a_script_change_no_loss[$1]"
 }
-MSADAPTER_LLM="$work/converted/llm" bash tests/run.sh "${two[@]}" -m "not extended" tests/toolkit/stories/test_megatron.py \
+MSADAPTER_LLM="$work/converted/llm" bash tests/run.sh "${two[@]}" -m "not extended" \
   tests/toolkit/recovery/test_mindspeed_llm.py \
   "tests/npu/test_mindspeed_llm.py::test_rows_of_the_newer_release[qwen25, engine]" \
   "tests/npu/test_mindspeed_llm.py::test_rows_of_the_newer_release[qwen25, engine, tensor]" \
   tests/npu/test_mindspeed_llm_tools.py::test_the_second_converter "$(script phi35/pretrain_phi35_moe_ptd.sh)" \
   "$(script longcat/pretrain_longcat_flash_560b_4k_A3_ptd.sh)" "$(script glm45-air/pretrain_glm45_air_106b_4k_A3_ptd.sh)" \
   "$(script deepseek4_flash/pretrain_deepseek4_flash_4k_A3_ptd.sh)" "$(script qwen3_next/pretrain_qwen3_next_80b_16K_A3_ptd.sh)"
-unset PYTHONPATH MSADAPTER_MINDSPEED MSADAPTER_MINDSPEED_LLM # of release 26.1.0, and MindSpeed-RL needs 2.3.0
-[ -d "$work/MindSpeed-RL" ] || tar -xf "$folder/MindSpeed-RL-2.3.0.tar.xz" -C "$work"
-converted rl --tests --source MindSpeed-RL="$work/MindSpeed-RL"
-MSADAPTER_RL_ENV="$work/converted/rl/env.sh" bash tests/run.sh tests/npu/test_mindspeed_rl.py -k "mathematics or course or 2-1"

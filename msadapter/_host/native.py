@@ -36,9 +36,9 @@ from .troubleshooting import see
 MINDSPORE_VERSION = "2.10.0"
 SOURCES = Path(__file__).parents[1] / "csrc"
 # Units of the library of MindSpore's operators. What the headers instantiate costs a unit 18 seconds, an operator a third of one.
-OPERATOR_UNITS = 4
+OPERATOR_UNITS = max(2, min(4, os.cpu_count() or 1))
 # Sources that are compiled as one unit. What MindSpore's headers instantiate costs a unit 8 to 14 seconds, a source itself 1 to 3.
-FILES_OF_A_UNIT = 8
+FILES_OF_A_UNIT = 16
 # Folders whose sources include no header of MindSpore or Python.
 _WITHOUT_MINDSPORE = ("kernels", "distributed")
 

@@ -61,7 +61,13 @@ ROWS = {
     "engine, experts": Row(2, f"{MOE} alltoall", "moe_fp32_ep2", engine=True, daily=False),
     # A large scale overflows and is halved some times first, at the same iterations.
     "float16, tensor": Row(
-        2, TENSOR, "", common=f"{HALF} 16777216 --loss-scale-window 4", loss=1e-3, grad_norm=1e-2
+        2,
+        TENSOR,
+        "",
+        common=f"{HALF} 16777216 --loss-scale-window 4",
+        loss=1e-3,
+        grad_norm=1e-2,
+        daily=False,
     ),
     "float16, pipeline": Row(
         2,
@@ -74,7 +80,7 @@ ROWS = {
     ),
     "float16, data": Row(2, OVERLAPS, "", common=f"{HALF} 65536", loss=1e-3, grad_norm=1e-2, daily=False),
     "bfloat16, tensor": Row(2, f"{TENSOR} --bf16", "gpt_bf16_1proc", loss=1e-3, grad_norm=1e-2, daily=False),
-    "growing batch, data": Row(2, OVERLAPS, "", schedule=RAMP),
+    "growing batch, data": Row(2, OVERLAPS, "", schedule=RAMP, daily=False),
     "growing batch, tensor": Row(2, TENSOR, "", schedule=RAMP, daily=False),
 }
 

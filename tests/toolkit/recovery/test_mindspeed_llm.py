@@ -48,7 +48,13 @@ def test_a_part_of_the_table(suite, name) -> None:
     reliability.FAULTS[name].check(suite)
 
 
-@pytest.mark.parametrize("words", [(), DUALPIPEV], ids=["Megatron's step", "DualPipeV's step"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param((), marks=pytest.mark.extended, id="Megatron's step"),
+        pytest.param(DUALPIPEV, id="DualPipeV's step"),
+    ],
+)
 def test_a_gradient_that_is_too_large_changes_no_parameter(suite, words) -> None:
     """With upstream's own function for a step too, which has to be observed as well."""
     reliability.large_once(suite, *words)

@@ -37,6 +37,7 @@ def manifests(folder) -> list[bool]:
     return [manifest.fault(place) == "" for place in sorted(folder.glob("runs/*/*/checkpoints/iter_*"))]
 
 
+@pytest.mark.extended
 def test_from_instructions_to_a_chat(tell, trees, model, tmp_path) -> None:
     folder, words = model
     rows = [{"instruction": f"Count to {n}", "input": "", "output": "one two"} for n in range(40)]
