@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import batches
 from tests.sampling import sampled
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,12 +32,23 @@ def pytest_addoption(parser):
         metavar="N",
         help="run every N-th case of each test, and all that name an operator for the first time",
     )
+    parser.addoption(
+        "--case",
+        default="",
+        metavar="TEXT",
+        help="of tests with many cases (tests/batches.py), run the cases whose name has this text",
+    )
+
+
+def pytest_configure(config):
+    every = config.getoption("--every")
+    if every < 1:
+        raise pytest.UsageError(f"--every must be at least 1, not {every}")
+    batches.choose(every, config.getoption("--case"))
 
 
 def pytest_collection_modifyitems(config, items):
     every = config.getoption("--every")
-    if every < 1:
-        raise pytest.UsageError(f"--every must be at least 1, not {every}")
     kept = sampled([item.nodeid for item in items], every)
     left_out = [item for item in items if item.nodeid not in kept]
     if left_out:

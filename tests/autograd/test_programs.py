@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msadapter as torch
+from tests.batches import together
 from tests.golden import make_programs_digests, programs, store
 from tests.golden.suites import cases
 from tests.golden.verdict import check, difference
@@ -20,7 +21,7 @@ CASES = cases("programs")
 DIGESTS = store.load("programs_digests").cases
 
 
-@pytest.mark.parametrize("seed", CASES)
+@together(CASES)
 def test_recorded(seed):
     check("programs", seed, CASES[seed], torch)
 

@@ -7,6 +7,7 @@ import warnings
 import pytest
 
 import msadapter as torch
+from tests.batches import operator, together
 from tests.golden import saved, store
 from tests.golden.verdict import judge
 
@@ -14,7 +15,7 @@ GOLDEN = store.load("saved").cases
 SAMPLES = store.load("samples")
 
 
-@pytest.mark.parametrize("name", GOLDEN)
+@together(GOLDEN, operator)
 def test_what_may_be_changed(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 import msadapter as torch
+from tests.batches import operator, together
 from tests.golden import second_order, store
 from tests.golden.verdict import check
 
 GOLDEN = store.load("second_order")
 
 
-@pytest.mark.parametrize("name", GOLDEN.cases)
+@together(GOLDEN.cases, operator)
 def test_second_order(name):
     case = GOLDEN.cases[name]
     check("second_order", name, lambda torch: second_order.answer(torch, case, GOLDEN.arrays), torch)

@@ -16,6 +16,7 @@ from msadapter.distributed.pipelining.microbatch import (
     split_args_kwargs_into_chunks,
 )
 from msadapter.distributed.pipelining.schedules import get_schedule_class
+from tests.batches import together
 from tests.distributed.pipelining_orders import SEVERAL, SINGLE, name_of, written
 from tests.distributed.ranks import checks_of, outcomes_of
 from tests.golden import store
@@ -120,7 +121,7 @@ def test_refusals(world):
         schedule._step_microbatches([()])
 
 
-@pytest.mark.parametrize("case", CASES)
+@together(CASES)
 def test_split(case):
     check("pipelining", case, CASES[case], torch)
 

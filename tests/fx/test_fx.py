@@ -10,6 +10,7 @@ import pytest
 
 import msadapter as torch
 from msadapter.ops._declare import declaration_of
+from tests.batches import together
 from tests.golden import store
 from tests.golden.suites import cases
 from tests.golden.verdict import check
@@ -46,7 +47,7 @@ def test_modules_are_as_before():
     )
 
 
-@pytest.mark.parametrize("case", CASES)
+@together(CASES)
 def test_case(case):
     check("fx", case, CASES[case], torch)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import msadapter as torch
+from tests.batches import together
 from tests.golden.suites import cases
 from tests.golden.verdict import check
 
@@ -16,6 +17,6 @@ def _names(torch_by_name):
     """Make `import torch` return this project, because tensors are pickled under torch's names."""
 
 
-@pytest.mark.parametrize("case", CASES)
+@together(CASES)
 def test_case(case):
     check("nested", case, CASES[case], torch)

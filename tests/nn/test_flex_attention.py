@@ -7,13 +7,14 @@ import pytest
 import msadapter as torch
 from msadapter.nn.attention.flex_attention import AuxRequest, create_block_mask, flex_attention
 from msadapter.utils import _pytree
+from tests.batches import together
 from tests.golden.suites import cases
 from tests.golden.verdict import check
 
 CASES = cases("flex_attention")
 
 
-@pytest.mark.parametrize("name", CASES)
+@together(CASES)
 def test_case(name):
     check("flex_attention", name, CASES[name], torch)
 

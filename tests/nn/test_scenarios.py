@@ -3,6 +3,7 @@
 import pytest
 
 import msadapter as torch
+from tests.batches import together
 from tests.golden import store
 from tests.golden.suites import cases
 from tests.golden.verdict import check
@@ -10,7 +11,7 @@ from tests.golden.verdict import check
 CASES = cases("nn_scenarios")
 
 
-@pytest.mark.parametrize("name", CASES)
+@together(CASES)
 def test_scenario(name):
     check("nn_scenarios", name, CASES[name], torch)
 

@@ -8,6 +8,7 @@ import pytest
 
 import msadapter as torch
 from msadapter.ops import declarations
+from tests.batches import together
 
 VALUES = {
     "Tensor": lambda: torch.ones(2, 2),
@@ -41,7 +42,7 @@ def _public():
 CASES = {name: (function, schema) for name, function, schema in _public()}
 
 
-@pytest.mark.parametrize("name", sorted(CASES))
+@together(sorted(CASES))
 def test_wrong_types_in_places_of_tensors(name):
     function, schema = CASES[name]
     required = [p for p in schema.parameters if p.required]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 import msadapter as torch
+from tests.batches import together
 from tests.golden.suites import cases
 from tests.golden.verdict import check
 
 CASES = cases("indexing")
 
 
-@pytest.mark.parametrize("case", CASES)
+@together(CASES)
 def test_recorded_answer(case):
     check("indexing", case, CASES[case], torch)

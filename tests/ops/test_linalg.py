@@ -11,13 +11,14 @@ import pytest
 import scipy
 
 import msadapter as torch
+from tests.batches import together
 from tests.golden.suites import cases
 from tests.golden.verdict import check
 
 CASES = cases("linalg")
 
 
-@pytest.mark.parametrize("case", CASES)
+@together(CASES)
 def test_case(case):
     check("linalg", case, CASES[case], torch)
 

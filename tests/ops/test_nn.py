@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import msadapter as torch
+from tests.batches import together
 from tests.golden.suites import cases
 from tests.golden.verdict import check
 
@@ -13,7 +14,7 @@ CASES = cases("nn_functions")
 F = torch.nn.functional
 
 
-@pytest.mark.parametrize("case", CASES)
+@together(CASES)
 def test_case(case):
     check("nn_functions", case, CASES[case], torch)
 

@@ -9,6 +9,7 @@ import pytest
 import msadapter as torch
 from msadapter.ops import _on_npu, random
 from msadapter.ops._declare import declarations
+from tests.batches import together
 from tests.golden.answers import outcome
 from tests.golden.verdict import check, compare
 from tests.ops.npu_cases import CALLS, CASES, _values_at
@@ -23,12 +24,12 @@ def _answer(key):
     return _values_at(torch, *args, found) if name in ("mode", "_nanmedian_dim") else found
 
 
-@pytest.mark.parametrize("key", CALLS)
+@together(CALLS)
 def test_body_for_an_npu(key):
     compare("npu_bodies", key, outcome(lambda torch: _answer(key), torch))
 
 
-@pytest.mark.parametrize("key", CASES)
+@together(CASES)
 def test_operator(key):
     check("npu_bodies", key, CASES[key], torch)
 

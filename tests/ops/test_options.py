@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 import msadapter as torch
+from tests.batches import together
 from tests.golden.suites import cases
 from tests.golden.verdict import check
 
 CASES = cases("op_options")
 
 
-@pytest.mark.parametrize("name", CASES)
+@together(CASES)
 def test_case(name):
     check("op_options", name, CASES[name], torch)

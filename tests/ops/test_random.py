@@ -9,6 +9,7 @@ import pickle
 import pytest
 
 import msadapter as torch
+from tests.batches import together
 from tests.golden import store
 from tests.golden.suites import cases
 from tests.golden.verdict import check
@@ -16,7 +17,7 @@ from tests.golden.verdict import check
 CASES = cases("random")
 
 
-@pytest.mark.parametrize("case", CASES)
+@together(CASES)
 def test_case(case):
     check("random", case, CASES[case], torch)
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 import msadapter as torch
+from tests.batches import operator, together
 from tests.golden import samples, store
 from tests.golden.verdict import check
 
 GOLDEN = store.load("samples")
 
 
-@pytest.mark.parametrize("name", GOLDEN.cases)
+@together(GOLDEN.cases, operator)
 def test_sample(name):
     case = GOLDEN.cases[name]
     check("samples", name, lambda torch: samples.answer(torch, case, GOLDEN.arrays), torch)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 import msadapter as torch
+from tests.batches import together
 from tests.golden.suites import cases
 from tests.golden.verdict import check
 
 CASES = cases("view")
 
 
-@pytest.mark.parametrize("case", CASES)
+@together(CASES)
 def test_recorded_answer(case):
     check("view", case, CASES[case], torch)
 

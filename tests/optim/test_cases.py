@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import sys
 
-import pytest
-
 import msadapter as torch
+from tests.batches import together
 from tests.golden.suites import cases
 from tests.golden.verdict import check
 
 CASES = cases("optim_cases")
 
 
-@pytest.mark.parametrize("name", CASES)
+@together(CASES)
 def test_case(name, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", torch)  # pickles name classes by torch's modules
     check("optim_cases", name, CASES[name], torch)

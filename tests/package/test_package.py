@@ -13,6 +13,7 @@ import pytest
 
 import msadapter as torch
 from msadapter.package import PackageExporter, PackageImporter, PackagingError
+from tests.batches import together
 from tests.golden.suites import cases
 from tests.golden.verdict import check
 
@@ -25,7 +26,7 @@ def _names(torch_by_name, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
 
 
-@pytest.mark.parametrize("case", CASES)
+@together(CASES)
 def test_case(case):
     check("package", case, CASES[case], torch)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import msadapter as torch
+from tests.batches import together
 from tests.golden.suites import cases
 from tests.golden.verdict import check
 
@@ -17,12 +18,12 @@ def _names(torch_by_name):
     """Make `import torch` return this project, because some cases import torch by name."""
 
 
-@pytest.mark.parametrize("name", CASES)
+@together(CASES)
 def test_case(name):
     check("quantized", name, CASES[name], torch)
 
 
-@pytest.mark.parametrize("name", TRAINING)
+@together(TRAINING)
 def test_training_case(name):
     check("quantized_training", name, TRAINING[name], torch)
 

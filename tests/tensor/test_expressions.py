@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 import msadapter as torch
+from tests.batches import together
 from tests.golden.suites import cases
 from tests.golden.verdict import check
 
@@ -25,9 +24,10 @@ TOPICS = (
     "tensor_numbers",
 )
 CASES = {topic: cases(topic) for topic in TOPICS}
-ALL = [(topic, case) for topic in TOPICS for case in CASES[topic]]
+ALL = {f"{topic}: {case}": (topic, case) for topic in TOPICS for case in CASES[topic]}
 
 
-@pytest.mark.parametrize("topic, case", ALL, ids=[f"{topic}: {case}" for topic, case in ALL])
-def test_answer_is_that_of_torch(topic, case):
+@together(ALL)
+def test_answer_is_that_of_torch(name):
+    topic, case = ALL[name]
     check(topic, case, CASES[topic][case], torch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import msadapter as torch
+from tests.batches import together
 from tests.golden.suites import cases
 from tests.golden.verdict import check
 from tests.vision.operators import operators
@@ -12,7 +13,7 @@ from tests.vision.operators import operators
 CASES = cases("vision")
 
 
-@pytest.mark.parametrize("case", CASES)
+@together(CASES)
 def test_case(case):
     check("vision", case, CASES[case], torch)
 
