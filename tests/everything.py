@@ -29,7 +29,11 @@ _RUN = "bash tests/run.sh -q {junit}"
 _UPSTREAMS = 'bash tests/upstreams.sh "$MSADAPTER_UPSTREAMS"'
 _LLM = f"{_UPSTREAMS} --llm -q {{junit}}"
 # the files of tests/toolkit that train a tree of MindSpeed-LLM; the suite skips these tests and runs the others
-_TOOLKIT_ON_LLM = '$(grep -rl tests.toolkit.llm tests/toolkit --include="test_*.py")'
+_TOOLKIT_ON_LLM = sorted(
+    str(path.relative_to(ROOT))
+    for path in (ROOT / "tests/toolkit").rglob("test_*.py")
+    if "tests.toolkit.llm" in path.read_text(encoding="utf-8")
+)
 _MEGATRON = "build/upstreams/Megatron-LM-core_v0.12.1"
 _NEWEST = "build/upstreams/Megatron-LM-core_v0.19.0"
 _PYTHON_3_12 = ".venv-3.12/bin/python"  # made by the step "Megatron-LM"
@@ -105,7 +109,7 @@ STEPS = [
         ("MSADAPTER_UPSTREAMS",),
     ),
     Step("MindSpeed-LLM, recovery", f"{_LLM} tests/npu/test_high_availability.py", ("MSADAPTER_UPSTREAMS",)),
-    Step("toolkit on MindSpeed-LLM", f"{_RUN} {_TOOLKIT_ON_LLM}", ("MSADAPTER_LLM",)),
+    Step("toolkit on MindSpeed-LLM", f"{_RUN} {' '.join(_TOOLKIT_ON_LLM)}", ("MSADAPTER_LLM",)),
     Step("MindSpeed-MM", f"{_RUN} tests/npu/test_mindspeed_mm.py", ("MSADAPTER_MM_ENV",)),
     Step(
         "MindSpeed-RL",

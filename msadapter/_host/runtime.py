@@ -4,7 +4,8 @@
 two seconds and 170 MB, and a torch program on a CPU does not use them. Therefore `mindspore` is first a
 package that only knows its folder, so that `mindspore._c_expression` can be imported. The first use of any
 other attribute or submodule runs the real `__init__` in the same module object. On an accelerator it runs
-immediately.
+immediately: it compares CANN's version with its own, and sets variables such as ASCEND_CUSTOM_OPP_PATH, which CANN
+reads when the device starts.
 """
 
 from __future__ import annotations

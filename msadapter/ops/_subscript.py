@@ -11,7 +11,7 @@ from .slicing import slice_bounds
 from .view import beside, make_tensor
 
 
-def _is_tensor(x) -> bool:
+def is_tensor(x) -> bool:
     return hasattr(x, "data_ptr") and hasattr(x, "requires_grad")
 
 
@@ -21,7 +21,7 @@ def _bound(x, default):
     try:
         return operator.index(x)
     except TypeError:
-        if _is_tensor(x):
+        if is_tensor(x):
             return int(x.item())
         raise TypeError("slice indices must be integers or None or have an __index__ method") from None
 
@@ -55,7 +55,7 @@ def _as_tuple(index):
         return index
     if type(index) is list and len(index) < 32:
         for item in index:
-            if item is None or item is Ellipsis or isinstance(item, (slice, list, tuple)) or _is_tensor(item):
+            if item is None or item is Ellipsis or isinstance(item, (slice, list, tuple)) or is_tensor(item):
                 return tuple(index)
     return (index,)
 
@@ -64,7 +64,7 @@ def _consumed(item) -> int:
     """Return how many dims of the tensor one item covers."""
     if item is None or item is Ellipsis or isinstance(item, bool):
         return 0
-    if _is_tensor(item) and _is_mask(item):
+    if is_tensor(item) and _is_mask(item):
         return item.ndim
     return 1
 
@@ -103,7 +103,7 @@ def _counted(items, rank):
         if kind is int or kind is slice:
             used += 1
         elif item is not None and item is not Ellipsis:
-            if not (_is_tensor(item) or isinstance(item, (bool, int)) or _is_number(item)):
+            if not (is_tensor(item) or isinstance(item, (bool, int)) or _is_number(item)):
                 items = (*items[:i], _as_index_tensor(item), *items[i + 1 :])
                 item = items[i]
             used += _consumed(item)
@@ -116,7 +116,7 @@ def _counted(items, rank):
 
 def _gathers(item) -> bool:
     """Return whether an item gathers elements, as index tensors and masks do."""
-    return _is_tensor(item) and (
+    return is_tensor(item) and (
         item.ndim > 0
         # under vmap a scalar tensor has a value for each element
         or getattr(item, "_level", None) is not None
@@ -162,14 +162,14 @@ def lower(shape, items):
         elif item is Ellipsis:
             whole(rank - used)
             used = rank  # further ellipses cover no dims
-        elif isinstance(item, bool) or (_is_tensor(item) and item.ndim == 0 and _is_mask(item)):
+        elif isinstance(item, bool) or (is_tensor(item) and item.ndim == 0 and _is_mask(item)):
             tensors.append((out, make_tensor([0] if bool(item) else [], dtype=int64)))
             new_dim()
         elif _gathers(item):
             tensors.append((out, item))
             whole(_consumed(item))
         else:
-            index = int(item.item()) if _is_tensor(item) else operator.index(item)
+            index = int(item.item()) if is_tensor(item) else operator.index(item)
             spec.extend((0, _position(index, dim, shape[dim]), 0, 0))
             dim += 1
             changed = True
@@ -233,22 +233,20 @@ def setitem(x, index, value):
     if not tensors and number:
         t.fill_(part, value)
     elif not tensors:
-        t.copy_(part, _fitting(value if _is_tensor(value) else make_tensor(value, dtype=x.dtype), part.shape))
+        t.copy_(part, _fitting(value if is_tensor(value) else make_tensor(value, dtype=x.dtype), part.shape))
     elif (
         len(tensors) == 1
         and (
-            number
-            or _is_tensor(value)
-            and (not value.ndim or value.numel() == 1 and _of_bytes(tensors[0][1]))
+            number or is_tensor(value) and (not value.ndim or value.numel() == 1 and _of_bytes(tensors[0][1]))
         )
         and _is_full_mask(tensors[0], part)
     ):
-        t.masked_fill_(part, tensors[0][1], t.reshape(value, []) if _is_tensor(value) else value)
+        t.masked_fill_(part, tensors[0][1], t.reshape(value, []) if is_tensor(value) else value)
     else:
         t.index_put_(
             part,
             _index_list(tensors, part),
-            value if _is_tensor(value) else make_tensor(value, dtype=x.dtype, device=x.device),
+            value if is_tensor(value) else make_tensor(value, dtype=x.dtype, device=x.device),
         )
 
 
@@ -274,7 +272,7 @@ def _assignable(x, value):
 
     Numpy numbers are converted.
     """
-    if _is_tensor(value):
+    if is_tensor(value):
         return value
     if hasattr(value, "dtype") and hasattr(value, "item") and not getattr(value, "ndim", 0):
         value = value.item()

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from ._declare import composite, t
 from ._geometry import wrap_dim, wrap_dims
+from ._subscript import is_tensor
 
 _LENGTHS = "torch.gradient expected spacing to be unspecified, a scalar"
-
-
-def _is_tensor(x) -> bool:
-    return hasattr(x, "data_ptr")
 
 
 def _spacings(self, spacing, dim, dims) -> list:
     """Return one number or one coordinate tensor for each of ``dims``."""
     if spacing is None:
         return [1] * len(dims)
-    if _is_tensor(spacing) and spacing.ndim == 0:
+    if is_tensor(spacing) and spacing.ndim == 0:
         spacing = spacing.item()
     if not isinstance(spacing, (list, tuple)):
-        if _is_tensor(spacing):
+        if is_tensor(spacing):
             raise TypeError(
                 "gradient(): argument 'spacing' must be a number, a list of numbers or of tensors"
             )
@@ -113,7 +110,7 @@ def gradient(self, *, spacing, dim, edge_order):
         raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
     made = []
     for d, step in zip(dims, steps, strict=True):
-        coordinates = _is_tensor(step) and step.ndim
+        coordinates = is_tensor(step) and step.ndim
         make = _uneven if coordinates else _even
-        made.append(make(self, d, step if coordinates or not _is_tensor(step) else step.item(), edge_order))
+        made.append(make(self, d, step if coordinates or not is_tensor(step) else step.item(), edge_order))
     return tuple(made)

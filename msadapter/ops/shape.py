@@ -5,8 +5,9 @@ from __future__ import annotations
 from .._values.dtype import ALL
 from ._declare import composite, op, raw, t
 from ._geometry import as_list, numel, wrap_dim
+from ._subscript import is_tensor
 from .creation import finish
-from .view import make_tensor, room_for, zeros_of, zeros_seen
+from .view import room_for, zeros_of, zeros_seen
 
 
 # ---- repeating
@@ -89,19 +90,26 @@ def repeat_interleave(self, repeats, dim, *, output_size):
     If the only argument is a vector of counts, return the repeated positions.
     """
     if repeats is None:
+        if dim is not None:
+            raise TypeError(
+                "repeat_interleave() received an invalid combination of arguments: dim without repeats"
+            )
         if self.dim() != 1 and self.dtype.name in ("int32", "int64"):
             raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
         dtype = self.dtype if self.dtype.name == "int32" else None
         return t._repeat_interleave_tensor(
             t.arange(self.numel(), dtype=dtype), self.reshape(-1), 0, output_size
         )
-    if isinstance(repeats, int):
-        if repeats < 0:
-            raise RuntimeError("Repeats must be non-negative")
-        return t._repeat_interleave_int(self, repeats, dim, output_size)
-    if isinstance(repeats, (list, tuple)):
-        repeats = make_tensor(repeats)
-    return t._repeat_interleave_tensor(self, repeats, dim, output_size)
+    if is_tensor(repeats):
+        return t._repeat_interleave_tensor(self, repeats, dim, output_size)
+    if isinstance(repeats, bool) or not hasattr(repeats, "__index__"):
+        raise TypeError(
+            "repeat_interleave() received an invalid combination of arguments: repeats must be int or Tensor, not "
+            + type(repeats).__name__
+        )
+    if repeats < 0:
+        raise RuntimeError("Repeats must be non-negative")
+    return t._repeat_interleave_int(self, repeats, dim, output_size)
 
 
 # ---- rearranging

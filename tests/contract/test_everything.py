@@ -124,6 +124,13 @@ def test_steps_name_files_that_exist() -> None:
                 assert (everything.ROOT / word).exists(), f"{step.name}: {word}"
 
 
+def test_tests_that_need_a_tree_of_mindspeed_llm_are_found() -> None:
+    """Without a file, pytest would run all tests."""
+    (step,) = (step for step in everything.STEPS if step.name == "toolkit on MindSpeed-LLM")
+    files = [word for word in step.command.split() if word.startswith("tests/")]
+    assert "tests/toolkit/stories/test_megatron.py" in files and len(files) > 3
+
+
 def test_the_suite_is_run_as_without_arguments(tmp_path, monkeypatch) -> None:
     """The step "suite" calls tests/run.sh as a user does, and pytest writes its results to a file besides."""
     for name, text in (("auto_convert.sh", "exit 0"), (".venv/bin/python", 'echo "$@" > called')):

@@ -168,4 +168,13 @@ _ORDERS = [
         "3",
     )
 ]
-CASES = [*_OLDER, *_MASKS, *_INDEXED, *_OUT, *_ELEMENTS, *_ORDERS]
+_REPEATS = [
+    *(f"!torch.repeat_interleave(v, {repeats})" for repeats in ("[1, 2]", "(1, 2)", "2.0", "True", "'a'")),
+    "!v.repeat_interleave([1, 2])",
+    "!v.repeat_interleave(repeats=[1, 2], dim=0)",
+    "!at.repeat_interleave(dim=0)",
+    "torch.repeat_interleave(at)",
+    "v.repeat_interleave(__import__('numpy').int64(2))",
+    "v.repeat_interleave(torch.tensor(2))",
+]
+CASES = [*_OLDER, *_MASKS, *_INDEXED, *_OUT, *_ELEMENTS, *_ORDERS, *_REPEATS]
