@@ -10,6 +10,7 @@ import collections
 import copyreg
 import re
 import sys
+from typing import Any
 
 from .._host.native import load as _load_native
 from . import _schema
@@ -64,30 +65,34 @@ namespaces: dict[str, dict[str, object]] = collections.defaultdict(
 )  # "torch", "nn.functional", "linalg", "Tensor" ...
 
 
-def _result_type(schema: _schema.Schema):
+# A type of named results -> the type of these results if they are written to `out`.
+result_types_with_out: dict[type, type] = {}
+
+
+def _result_type(schema: _schema.Schema, with_out: bool):
+    """Return the type of an operator's named results, `torch.return_types.NAME`. None if its results have no names."""
     if len(schema.results) < 2 or not all(schema.results):
         return None
-    fields: tuple[str, ...] = tuple(schema.results)
-    base = collections.namedtuple(schema.name.split(".")[-1], fields)
+    types = [
+        _C.named_result(f"torch.return_types.{name}", tuple(schema.results))
+        for name in result_names(schema, with_out)
+    ]
+    namespaces["return_types"].update({made.__name__: made for made in types})
+    if with_out:
+        result_types_with_out[types[0]] = types[1]
+    return types[0]
 
-    class Result(base):
-        __slots__ = ()
 
-        def __new__(cls, values=None, **kwargs):
-            values = values if values is not None else tuple(kwargs[f] for f in fields)
-            return tuple.__new__(cls, values)
+def named(name: str, *values):
+    """Return `values` as the named results of the operator `name`."""
+    kind: Any = namespaces["return_types"][name.replace(".", "_")]
+    return kind(values)
 
-        def __reduce__(self):
-            return tuple, (tuple(self),)
 
-        def __repr__(self):
-            body = ",\n".join(f"{f}={getattr(self, f)!r}" for f in fields)
-            return f"torch.return_types.{schema.name.split('.')[-1]}(\n{body})"
-
-    Result.__name__ = Result.__qualname__ = schema.name.split(".")[-1]
-    Result.__module__ = "torch.return_types"
-    namespaces["return_types"][Result.__name__] = Result
-    return Result
+def result_names(schema: _schema.Schema, with_out: bool) -> list[str]:
+    """Return the names in torch.return_types of an operator's results, and of its results in `out` if it takes that."""
+    name = schema.name.replace(".", "_")
+    return [name, f"{name}_out"] if with_out else [name]
 
 
 _LIMITS = ("element", "compute", "floating element", "floating compute", "narrow element")
@@ -163,7 +168,7 @@ def _spec(
         "promote": promote,
         "promote_params": [schema.index(n) for n in promote_args],
         "formulas": formulas(schema, grad),
-        "result_type": _result_type(schema) if not inplace else None,
+        "result_type": _result_type(schema, "o" in forms) if not inplace else None,
         "view": view,
         "vararg_index": vararg,
         "takes_out": "o" in forms,

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from . import _declare
 from ._declare import _C, t
 from ._lapack import LinAlgError
 from .pointwise import conj
-
-_types: dict[str, type] = {}
-
-
-def named(name: str, *values):
-    """Return ``values`` as the named tuple that the operator ``name`` returns."""
-    if name not in _types:
-        _types[name] = _declare._result_type(_declare.declarations[name].schema)
-    return _types[name](tuple(values))
 
 
 def mT(x):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isfinite
 
-from ._declare import composite, namespaces, op, raw, t
+from ._declare import composite, named, op, raw, t
 from ._geometry import numel
 
 op(
@@ -107,7 +107,7 @@ def _check_bins(points_shape, dtype, bins, weight):
 
 
 @composite(
-    "histogram(Tensor self, any bins, *, float[]? range=None, Tensor? weight=None, bool "
+    "histogram(Tensor self, any bins=100, *, float[]? range=None, Tensor? weight=None, bool "
     "density=False) -> (Tensor hist, Tensor bin_edges)",
     forms="fmo",
     copied_to_out=True,
@@ -124,7 +124,7 @@ def histogram(self, bins, *, range, weight, density):
     hist = t._histogram_edges(flat, edges, None if weight is None else t.reshape(weight, [-1]))
     if density:
         hist = hist / (t.sum(hist) * t.diff(edges))
-    return namespaces["return_types"]["histogram"]((hist, edges))
+    return named("histogram", hist, edges)
 
 
 @composite(
@@ -161,4 +161,4 @@ def histogramdd(self, bins, *, range, weight, density):
             shape = [1] * dims
             shape[d] = sizes[d]
             hist = hist / t.reshape(t.diff(e), shape)
-    return namespaces["return_types"]["histogramdd"]((hist, tuple(edges)))
+    return named("histogramdd", hist, tuple(edges))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import _on_npu
-from ._declare import _C, composite, namespaces, op, raw, t
+from ._declare import _C, composite, named, namespaces, op, raw, t
 from ._lapack import LinAlgError, lapack
 from ._linalg_tools import (
     check_floating,
@@ -13,7 +13,6 @@ from ._linalg_tools import (
     identity,
     mH,
     mT,
-    named,
     needs_graph,
     set_diagonal,
 )
@@ -577,13 +576,19 @@ def _linalg_slogdet(A):
     return lapack.LinalgSlogdet(A)
 
 
-@composite("linalg.slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", forms="fmo", aliases=("slogdet",))
-def slogdet(A):
+@composite("linalg.slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", forms="fo")
+def linalg_slogdet(A):
     """Return the sign and the logarithm of the absolute value of the determinant."""
     check_floating(A, "linalg.slogdet")
     check_square(A, "linalg.slogdet")
     sign, log_abs, _, _ = t._linalg_slogdet(A)
     return named("linalg.slogdet", sign, log_abs)
+
+
+@composite("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", forms="fmo")
+def slogdet(self):
+    """Return the sign and the logarithm of the absolute value of the determinant, like `torch.linalg.slogdet`."""
+    return named("slogdet", *t.linalg_slogdet(self))
 
 
 @composite("logdet(Tensor self) -> Tensor", forms="fm")

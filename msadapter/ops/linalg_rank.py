@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .._values.dtype import ALL
-from ._declare import composite, op, t
+from ._declare import composite, named, op, t
 from ._lapack import lapack
 from ._linalg_tools import (
     check_floating,
@@ -13,7 +13,6 @@ from ._linalg_tools import (
     check_square,
     eps,
     mH,
-    named,
 )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from ._declare import composite, op, t
+from ._declare import composite, named, op, t
 from ._lapack import LinAlgError, lapack
 from ._linalg_tools import (
     check_floating,
     check_matrix,
     check_square,
     mH,
-    named,
     needs_graph,
     set_diagonal,
 )

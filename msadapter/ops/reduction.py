@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._values.dtype import STORED_WIDE
-from ._declare import composite, namespaces, op, raw, t
+from ._declare import composite, named, op, raw, t
 from ._geometry import numel, wrap_dim, wrap_dims
 from .pointwise import conj
 from .view import zeros_of, zeros_seen
@@ -247,12 +247,7 @@ def aminmax(self, *, dim, keepdim):
     low, high = t.amin(self, dims, keepdim), t.amax(self, dims, keepdim)
     if dim is None and keepdim and self.ndim:
         low, high = (t.reshape(x, [1] * self.ndim) for x in (low, high))
-    return _named("aminmax", (low, high))
-
-
-def _named(name, values):
-
-    return namespaces["return_types"][name](values)
+    return named("aminmax", low, high)
 
 
 def scattered(g, shape, dim, indices, keepdim):
@@ -302,7 +297,7 @@ def _declare_extreme_dim(name, ms):
         if dim is None:
             return getattr(t, f"_{name}_all")(self)
         values, indices = getattr(t, f"_{name}_dim")(self, dim, keepdim)
-        return _named(name, (values, indices))
+        return named(name, values, indices)
 
     body.__doc__ = "Of all elements, along a dim with positions, or of two tensors element by element."
 

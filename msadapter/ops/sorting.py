@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._values.dtype import ALL, int32, int64
 from . import _on_npu
-from ._declare import composite, namespaces, op, raw, t
+from ._declare import composite, named, op, raw, t
 from ._geometry import numel, wrap_dim
 from .pointwise import not_implemented
 from .reduction import _share, scattered
@@ -112,7 +112,7 @@ def _median(name, ms_all, ms_dim, npu_all=None, npu_dim=None):
     def body(self, dim, keepdim):
         if dim is None:
             return getattr(t, f"_{name}_all")(self)
-        return namespaces["return_types"][name](tuple(getattr(t, f"_{name}_dim")(self, dim, keepdim)))
+        return named(name, *getattr(t, f"_{name}_dim")(self, dim, keepdim))
 
     body.__doc__ = "The lower middle of all elements, or along a dim with positions."
 

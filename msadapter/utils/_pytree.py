@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ..ops._declare import namespaces
+
 __all__ = [
     "LeafSpec",
     "PyTree",
@@ -144,6 +146,7 @@ for _type, _functions in (
     (OrderedDict, _mapping(OrderedDict)),
     (list, _sequence(list)),
     (tuple, _sequence(tuple)),
+    *((named, _sequence(named)) for named in namespaces["return_types"].values()),
 ):
     register_pytree_node(_type, _functions[0], _functions[1], flatten_with_keys_fn=_functions[2])
 register_pytree_node(

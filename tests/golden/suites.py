@@ -112,6 +112,7 @@ SUITES = {
     # Expressions: lines of Python with a set-up.
     "accepted_arguments": _suite("golden.expressions.accepted_arguments"),
     "argument_checks": _suite("golden.expressions.argument_checks"),
+    "named_results": _suite("golden.expressions.named_results"),
     "aten": _suite("golden.expressions.aten"),
     "complex32": _suite("golden.expressions.complex32"),
     "created_values": _suite("golden.expressions.created_values"),

@@ -224,10 +224,11 @@ class Stubs:
 
     def class_lines(self, module: str, name: str, cls: type, imports: set[str]) -> list[str]:
         """A class: its bases, attributes and methods. Bases without a place in a public module are merged into it."""
-        if hasattr(cls, "_fields") and issubclass(cls, tuple):
+        named = module == "return_types"
+        if issubclass(cls, tuple) and (named or hasattr(cls, "_fields")):
             imports.add("from typing import NamedTuple as _NamedTuple")
-            kind = "_Tensor" if module == "return_types" else "_Any"
-            fields = [f"    {one}: {kind}" for one in cls._fields]
+            names, kind = (cls.__match_args__, "_Tensor") if named else (cls._fields, "_Any")
+            fields = [f"    {one}: {kind}" for one in names]
             return [f"class {name}(_NamedTuple):", *(fields or ["    ..."])]
         if issubclass(cls, enum.Enum):
             imports.add("from enum import Enum as _Enum")

@@ -16,6 +16,7 @@ TOPICS = (
     "float8",
     "further_names",
     "layer_checks",
+    "named_results",
     "created_values",
     "number_ranges",
     "rare_methods",

@@ -17,6 +17,7 @@ bool init_gradients(PyObject *module);
 bool init_nodes(PyObject *module);
 bool init_exchange(PyObject *module);
 bool init_signatures(PyObject *module);
+bool init_result_types(PyObject *module);
 bool init_devices(PyObject *module);
 
 namespace {
@@ -218,9 +219,9 @@ extern "C" __attribute__((visibility("default"))) PyObject *PyInit__C() {
   }
   msa::keep_denormals();
   PyObject *m = PyModule_Create(&msa::definition);
-  for (auto init :
-       {msa::init_tensor_class, msa::init_storage, msa::init_gradients, msa::init_ops, msa::init_python_dispatch,
-        msa::init_nodes, msa::init_exchange, msa::init_signatures, msa::init_devices, msa::init_trace})
+  for (auto init : {msa::init_tensor_class, msa::init_storage, msa::init_gradients, msa::init_ops,
+                    msa::init_python_dispatch, msa::init_nodes, msa::init_exchange, msa::init_signatures,
+                    msa::init_result_types, msa::init_devices, msa::init_trace})
     if (!m || !init(m)) return nullptr;
   return m;
 }

@@ -6,100 +6,217 @@ from typing import NamedTuple as _NamedTuple
 class aminmax(_NamedTuple):
     min: _Tensor
     max: _Tensor
-class cholesky_ex(_NamedTuple):
-    L: _Tensor
-    info: _Tensor
+class aminmax_out(_NamedTuple):
+    min: _Tensor
+    max: _Tensor
 class cummax(_NamedTuple):
+    values: _Tensor
+    indices: _Tensor
+class cummax_out(_NamedTuple):
     values: _Tensor
     indices: _Tensor
 class cummin(_NamedTuple):
     values: _Tensor
     indices: _Tensor
-class eig(_NamedTuple):
-    eigenvalues: _Tensor
-    eigenvectors: _Tensor
-class eigh(_NamedTuple):
-    eigenvalues: _Tensor
-    eigenvectors: _Tensor
+class cummin_out(_NamedTuple):
+    values: _Tensor
+    indices: _Tensor
 class frexp(_NamedTuple):
+    mantissa: _Tensor
+    exponent: _Tensor
+class frexp_out(_NamedTuple):
     mantissa: _Tensor
     exponent: _Tensor
 class geqrf(_NamedTuple):
     a: _Tensor
     tau: _Tensor
+class geqrf_out(_NamedTuple):
+    a: _Tensor
+    tau: _Tensor
 class histogram(_NamedTuple):
+    hist: _Tensor
+    bin_edges: _Tensor
+class histogram_out(_NamedTuple):
     hist: _Tensor
     bin_edges: _Tensor
 class histogramdd(_NamedTuple):
     hist: _Tensor
     bin_edges: _Tensor
-class inv_ex(_NamedTuple):
-    inverse: _Tensor
-    info: _Tensor
 class kthvalue(_NamedTuple):
     values: _Tensor
     indices: _Tensor
-class ldl_factor(_NamedTuple):
+class kthvalue_out(_NamedTuple):
+    values: _Tensor
+    indices: _Tensor
+class linalg_cholesky_ex(_NamedTuple):
+    L: _Tensor
+    info: _Tensor
+class linalg_cholesky_ex_out(_NamedTuple):
+    L: _Tensor
+    info: _Tensor
+class linalg_eig(_NamedTuple):
+    eigenvalues: _Tensor
+    eigenvectors: _Tensor
+class linalg_eig_out(_NamedTuple):
+    eigenvalues: _Tensor
+    eigenvectors: _Tensor
+class linalg_eigh(_NamedTuple):
+    eigenvalues: _Tensor
+    eigenvectors: _Tensor
+class linalg_eigh_out(_NamedTuple):
+    eigenvalues: _Tensor
+    eigenvectors: _Tensor
+class linalg_inv_ex(_NamedTuple):
+    inverse: _Tensor
+    info: _Tensor
+class linalg_inv_ex_out(_NamedTuple):
+    inverse: _Tensor
+    info: _Tensor
+class linalg_ldl_factor(_NamedTuple):
     LD: _Tensor
     pivots: _Tensor
-class ldl_factor_ex(_NamedTuple):
+class linalg_ldl_factor_ex(_NamedTuple):
     LD: _Tensor
     pivots: _Tensor
     info: _Tensor
-class lstsq(_NamedTuple):
+class linalg_ldl_factor_ex_out(_NamedTuple):
+    LD: _Tensor
+    pivots: _Tensor
+    info: _Tensor
+class linalg_ldl_factor_out(_NamedTuple):
+    LD: _Tensor
+    pivots: _Tensor
+class linalg_lstsq(_NamedTuple):
     solution: _Tensor
     residuals: _Tensor
     rank: _Tensor
     singular_values: _Tensor
-class lu(_NamedTuple):
+class linalg_lstsq_out(_NamedTuple):
+    solution: _Tensor
+    residuals: _Tensor
+    rank: _Tensor
+    singular_values: _Tensor
+class linalg_lu(_NamedTuple):
     P: _Tensor
     L: _Tensor
     U: _Tensor
-class lu_factor(_NamedTuple):
+class linalg_lu_factor(_NamedTuple):
     LU: _Tensor
     pivots: _Tensor
-class lu_factor_ex(_NamedTuple):
+class linalg_lu_factor_ex(_NamedTuple):
     LU: _Tensor
     pivots: _Tensor
     info: _Tensor
+class linalg_lu_factor_ex_out(_NamedTuple):
+    LU: _Tensor
+    pivots: _Tensor
+    info: _Tensor
+class linalg_lu_factor_out(_NamedTuple):
+    LU: _Tensor
+    pivots: _Tensor
+class linalg_lu_out(_NamedTuple):
+    P: _Tensor
+    L: _Tensor
+    U: _Tensor
+class linalg_qr(_NamedTuple):
+    Q: _Tensor
+    R: _Tensor
+class linalg_qr_out(_NamedTuple):
+    Q: _Tensor
+    R: _Tensor
+class linalg_slogdet(_NamedTuple):
+    sign: _Tensor
+    logabsdet: _Tensor
+class linalg_slogdet_out(_NamedTuple):
+    sign: _Tensor
+    logabsdet: _Tensor
+class linalg_solve_ex(_NamedTuple):
+    result: _Tensor
+    info: _Tensor
+class linalg_solve_ex_out(_NamedTuple):
+    result: _Tensor
+    info: _Tensor
+class linalg_svd(_NamedTuple):
+    U: _Tensor
+    S: _Tensor
+    Vh: _Tensor
+class linalg_svd_out(_NamedTuple):
+    U: _Tensor
+    S: _Tensor
+    Vh: _Tensor
 class lu_unpack(_NamedTuple):
+    P: _Tensor
+    L: _Tensor
+    U: _Tensor
+class lu_unpack_out(_NamedTuple):
     P: _Tensor
     L: _Tensor
     U: _Tensor
 class max(_NamedTuple):
     values: _Tensor
     indices: _Tensor
+class max_out(_NamedTuple):
+    values: _Tensor
+    indices: _Tensor
 class median(_NamedTuple):
+    values: _Tensor
+    indices: _Tensor
+class median_out(_NamedTuple):
     values: _Tensor
     indices: _Tensor
 class min(_NamedTuple):
     values: _Tensor
     indices: _Tensor
+class min_out(_NamedTuple):
+    values: _Tensor
+    indices: _Tensor
 class mode(_NamedTuple):
+    values: _Tensor
+    indices: _Tensor
+class mode_out(_NamedTuple):
     values: _Tensor
     indices: _Tensor
 class nanmedian(_NamedTuple):
     values: _Tensor
     indices: _Tensor
+class nanmedian_out(_NamedTuple):
+    values: _Tensor
+    indices: _Tensor
 class qr(_NamedTuple):
+    Q: _Tensor
+    R: _Tensor
+class qr_out(_NamedTuple):
     Q: _Tensor
     R: _Tensor
 class slogdet(_NamedTuple):
     sign: _Tensor
     logabsdet: _Tensor
-class solve_ex(_NamedTuple):
-    result: _Tensor
-    info: _Tensor
+class slogdet_out(_NamedTuple):
+    sign: _Tensor
+    logabsdet: _Tensor
 class sort(_NamedTuple):
+    values: _Tensor
+    indices: _Tensor
+class sort_out(_NamedTuple):
     values: _Tensor
     indices: _Tensor
 class svd(_NamedTuple):
     U: _Tensor
     S: _Tensor
     V: _Tensor
+class svd_out(_NamedTuple):
+    U: _Tensor
+    S: _Tensor
+    V: _Tensor
 class topk(_NamedTuple):
     values: _Tensor
     indices: _Tensor
+class topk_out(_NamedTuple):
+    values: _Tensor
+    indices: _Tensor
 class triangular_solve(_NamedTuple):
+    solution: _Tensor
+    cloned_coefficient: _Tensor
+class triangular_solve_out(_NamedTuple):
     solution: _Tensor
     cloned_coefficient: _Tensor
