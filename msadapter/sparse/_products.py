@@ -6,6 +6,7 @@ from ..ops._declare import t
 from ..ops._geometry import wrap_dim
 from ..tensor._rare_methods import not_for
 from ._base import SparseTensor, operator
+from ._checks import title
 from ._compressed import CompressedTensor
 from ._coo import coo, gathered, is_coo, is_dense, keys
 from ._operators import in_layout_of, select, transposed
@@ -58,6 +59,78 @@ def mm(self, mat2):
     if is_coo(a):
         return _sparse_dense(a, b)
     return _sparse_dense(transposed(b), a.t()).t()
+
+
+_REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
+
+
+def sparse_mm(sparse, dense, reduce=None):
+    """Return the product of two matrices of which one is sparse, torch.sparse.mm.
+
+    reduce: how the products of an element are combined, sum, mean, amax or amin. Then `sparse` is (n, m) in the layout csr,
+        `dense` (m, k), and an element to which nothing is stored is zero. By default, products are added, in all layouts.
+
+    Raises:
+        NotImplementedError: there is such a product for the layout csr and for floating point numbers only.
+        RuntimeError: a reduction, layout, shape or dtype that PyTorch refuses.
+    """
+    if reduce is None:
+        return mm(sparse, dense)
+    _check_reduced(sparse, dense, reduce)
+    place, count = _coordinates(sparse)._i, sparse.shape[0]
+    rows = place[0]
+    products = t.index_select(dense, 0, place[1]) * sparse._v.unsqueeze(-1)
+    if reduce == "sum":
+        return gathered(products, rows, count)
+    if reduce == "mean":
+        stored = t.bincount(rows, minlength=count).clamp(min=1)
+        return gathered(products, rows, count) / stored.unsqueeze(-1).to(products.dtype)
+    return _extremes(products, rows, count, reduce)
+
+
+def _extremes(products, rows, count: int, reduce: str):
+    """Return the largest or smallest product of each group of rows, (count, k). The first of equal ones gets the gradient."""
+    stored = len(rows)
+    empty = t.zeros([count, products.shape[1]], dtype=products.dtype, device=products.device)
+    if not stored or not products.numel():
+        return empty
+    values = products.detach()
+    found = t.index_reduce(empty, 0, rows, values, reduce, include_self=False)[rows]
+    chosen = (values == found) | (values != values)  # nan is not equal to itself
+    place = t.where(chosen, t.arange(stored, device=products.device).unsqueeze(-1), stored)
+    none = t.full([count, products.shape[1]], stored, dtype=place.dtype, device=products.device)
+    first = t.index_reduce(none, 0, rows, place, "amin", include_self=False)
+    return t.where(first < stored, t.gather(products, 0, first.clamp(max=stored - 1)), empty)
+
+
+def _check_reduced(sparse, dense, reduce) -> None:
+    if reduce not in _REDUCTIONS:
+        raise RuntimeError(
+            f"reduce argument must be either {', '.join(_REDUCTIONS[:-1])} or amin, got {reduce}"
+        )
+    if not isinstance(sparse, CompressedTensor):
+        raise not_for(sparse, "_sparse_mm_reduce_impl")
+    if sparse._layout_name != "sparse_csr":
+        raise RuntimeError(f"sparse_mm_reduce: expect self to be SparseCsr, got {title(sparse._layout_name)}")
+    if not is_dense(dense):
+        raise RuntimeError(
+            f"Expected tensor to have Strided Layout, but got tensor with {title(dense._layout_name)} Layout (while checking "
+            "arguments for sparse_mm_reduce)"
+        )
+    if dense.ndim != 2 or dense.shape[0] != sparse.shape[1]:
+        raise RuntimeError(
+            f"Expected a tensor of dimension 2 and tensor.size[0] == {sparse.shape[1]} but got: dimension {dense.ndim} and "
+            f"tensor.size[0] = {dense.shape[0]}"
+        )
+    if sparse.dtype is not dense.dtype:
+        raise RuntimeError(
+            f"Expected tensor for argument #1 'other' to have scalar type {sparse.dtype.scalar_name}; but got "
+            f"torch.{dense.dtype.scalar_name}Tensor instead (while checking arguments for sparse_mm_reduce)"
+        )
+    if not dense.is_floating_point():
+        raise NotImplementedError(f"\"spmm_reduce_kernel\" not implemented for '{dense.dtype.scalar_name}'")
+    if reduce == "prod":
+        raise RuntimeError("sparse_mm_reduce: reduce type of prod has not been enabled.")
 
 
 @operator("mv")

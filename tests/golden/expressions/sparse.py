@@ -11,6 +11,9 @@ u = torch.sparse_coo_tensor(torch.tensor([[0, 0, 1], [1, 1, 0]]), v, (2, 3))
 h = torch.sparse_coo_tensor(torch.tensor([[0, 2]]), torch.arange(6.0).reshape(2, 3), (4, 3))
 r = d.to_sparse_csr()
 e = torch.sparse_coo_tensor(size=(2, 4))
+w = torch.tensor([[2.0, 1.0, 0.0], [0.0, 0.0, 0.0], [3.0, 0.0, -1.0]]).to_sparse_csr()
+w3 = torch.tensor([[1.0, -2.0], [2.0, 3.0], [-3.0, 0.5]])
+nan = float("nan")
 b3 = torch.arange(1.0, 13.0).reshape(2, 2, 3)
 kinds = torch.sparse_coo, torch.sparse_csr, torch.sparse_csc
 def narrow():
@@ -94,6 +97,33 @@ _REFUSED += [
 ]
 _REFUSED += ["s.clone().fill_(1)"]
 
+# torch.sparse.mm with a reduction; the second row of w is empty, and two products of the first are equal
+_REDUCED = [
+    *(
+        f"torch.sparse.mm({operands}, {reduce!r})"
+        for reduce in ("sum", "mean", "amax", "amin", "prod", "most")
+        for operands in ("w, w3", "w.double(), w3.double()", "w.bfloat16(), w3.bfloat16()")
+    ),
+    *(
+        f"grads(lambda a, b: torch.sparse.mm(a, b, {reduce!r}), w.clone(), w3.clone())"
+        for reduce in ("sum", "mean", "amax", "amin")
+    ),
+    *(
+        f"torch.sparse.mm(w, torch.tensor([[nan], [1.0], [2.0]]), {reduce!r})"
+        for reduce in ("sum", "mean", "amax")
+    ),
+    "torch.sparse.mm(w, w3[:, :0], 'mean'), torch.sparse.mm(w, w3[:, :0], 'amax')",
+    "torch.sparse.mm(torch.zeros(2, 3).to_sparse_csr(), w3, 'amin')",
+    "torch.sparse.mm(w, w3, reduce='mean'), torch.sparse.mm(sparse=w, dense=w3)",
+    "!torch.sparse.mm(w.to_sparse_coo(), w3, 'mean')",
+    "torch.sparse.mm(w.to_sparse_csc(), w3, 'mean')",
+    "!torch.sparse.mm(w.to_dense(), w3, 'mean')",
+    "torch.sparse.mm(w, w3.to_sparse_csr(), 'mean')",
+    "torch.sparse.mm(w, w3[:, 0], 'mean')",
+    "torch.sparse.mm(w, w3[:2], 'mean')",
+    "torch.sparse.mm(w, w3.double(), 'mean')",
+    "torch.sparse.mm(torch.eye(3, dtype=torch.int64).to_sparse_csr(), w3.long(), 'mean')",
+]
 CASES = [
     *(f"repr({x})" for x in _REPRS),
     "s, c, u.coalesce(), h, e",
@@ -367,4 +397,5 @@ CASES = [
     "torch.cat([h, h * 2], 1).to_dense(), torch.cat([h, torch.cat([h, h], 1)], 1).to_dense()",
     "x = torch.sparse_coo_tensor((2, 4)); x._coalesced_(False); (x.clone().is_coalesced(), (x * 2).is_coalesced())",
     "x = torch.sparse_coo_tensor(i.int(), v, (2, 4)); (x._indices().dtype, x.to_dense())",
+    *_REDUCED,
 ]
