@@ -28,9 +28,8 @@ from ._construct import (  # noqa: F401  (torch has the private names too)
 from ._coo import coo
 from ._coo import sparse_mask as dense_sparse_mask
 from ._mkldnn import to_mkldnn as dense_to_mkldnn
-from ._products import addmm, smm
+from ._products import addmm, mm, smm
 from ._products import softmax as _softmax
-from ._products import sparse_mm as mm
 from ._typed import typed
 
 __all__ = [

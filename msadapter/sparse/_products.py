@@ -46,7 +46,7 @@ def _sparse_sparse(a, b):
 
 
 @operator("mm", "_sparse_mm", "spmm")
-def mm(self, mat2):
+def _mm(self, mat2):
     """Return the product of two matrices, of which one is sparse.
 
     The product of two sparse ones is sparse.
@@ -64,7 +64,7 @@ def mm(self, mat2):
 _REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
-def sparse_mm(sparse, dense, reduce=None):
+def mm(sparse, dense, reduce=None):
     """Return the product of two matrices of which one is sparse, torch.sparse.mm.
 
     reduce: how the products of an element are combined, sum, mean, amax or amin. Then `sparse` is (n, m) in the layout csr,
@@ -75,7 +75,7 @@ def sparse_mm(sparse, dense, reduce=None):
         RuntimeError: a reduction, layout, shape or dtype that PyTorch refuses.
     """
     if reduce is None:
-        return mm(sparse, dense)
+        return _mm(sparse, dense)
     _check_reduced(sparse, dense, reduce)
     place, count = _coordinates(sparse)._i, sparse.shape[0]
     rows = place[0]
@@ -135,7 +135,7 @@ def _check_reduced(sparse, dense, reduce) -> None:
 
 @operator("mv")
 def _mv(self, vec):
-    return mm(self, vec.unsqueeze(-1)).squeeze(-1)
+    return _mm(self, vec.unsqueeze(-1)).squeeze(-1)
 
 
 @operator("matmul", "__rmatmul__")
@@ -143,21 +143,21 @@ def _matmul(self, other):
     if other.ndim == 1 and is_dense(other):
         return _mv(self, other)
     if self.ndim == 1 and is_dense(self):
-        return mm(self.unsqueeze(0), other).squeeze(0)
-    return _bmm(self, other) if self.ndim == 3 else mm(self, other)
+        return _mm(self.unsqueeze(0), other).squeeze(0)
+    return _bmm(self, other) if self.ndim == 3 else _mm(self, other)
 
 
 @operator("bmm")
 def _bmm(self, mat2):
     if not is_coo(self) or not is_dense(mat2) or self.ndim != 3:
         raise not_for(mat2 if isinstance(mat2, SparseTensor) else self, "bmm")
-    return t.stack([mm(select(self, 0, i), mat2[i]) for i in range(self.shape[0])])
+    return t.stack([_mm(select(self, 0, i), mat2[i]) for i in range(self.shape[0])])
 
 
 @operator("addmm", "_sparse_addmm")
 def addmm(self, mat1, mat2, *, beta=1, alpha=1):
     """Return beta * self + alpha * (mat1 @ mat2)."""
-    product = mm(mat1, mat2)
+    product = _mm(mat1, mat2)
     if isinstance(product, SparseTensor) != isinstance(self, SparseTensor):
         raise RuntimeError("addmm: the product and what it is added to must both be sparse or both be dense")
     scaled = product * alpha if alpha != 1 else product
@@ -167,7 +167,7 @@ def addmm(self, mat1, mat2, *, beta=1, alpha=1):
 @operator("smm")
 def smm(self, mat):
     """Return the product of a sparse and a dense matrix as a sparse tensor that stores all elements."""
-    found = mm(self, mat)
+    found = _mm(self, mat)
     n, k = found.shape
     rows = t.stack([t.arange(n).repeat_interleave(k), t.arange(k).repeat(n)])
     return coo(rows, found.reshape(-1), (n, k), False)
