@@ -93,6 +93,7 @@ case "$with" in
 --rl)
   [ -d "$work/MindSpeed-RL" ] || tar -xf "$folder/MindSpeed-RL-2.3.0.tar.xz" -C "$work"
   unpack MindSpeed
+  unpack MindSpeed-LLM
   converted rl --tests --source MindSpeed-RL="$work/MindSpeed-RL"
   export MSADAPTER_RL_ENV="$work/converted/rl/env.sh"
   ;;
