@@ -44,9 +44,9 @@ def together(names: Iterable[str], key: Callable[[str], str] | None = None):
 
     All cases of a test run. It fails with the names and errors of all that failed.
     """
-    names = list(names)
-    kept = sampled([f"cases[{name}]" for name in names], _every)
-    chosen = [name for name in names if f"cases[{name}]" in kept and _text in name]
+    identifiers = {f"cases[{name}]": name for name in names}
+    kept = sampled(identifiers, _every)
+    chosen = [name for one, name in identifiers.items() if one in kept and _text in name]
     groups = _groups(chosen, key)
 
     def decorate(function):
@@ -70,7 +70,7 @@ def run(cases: list[str], function: Callable[[str], None]) -> None:
     for case in cases:
         try:
             function(case)
-        except AssertionError as error:
+        except (AssertionError, pytest.fail.Exception) as error:  # the second is no Exception
             failed.append(f"{case}\n{error}")
         except Exception:
             failed.append(f"{case}\n{traceback.format_exc()}")

@@ -34,6 +34,20 @@ def test_all_failures_are_told_and_all_cases_run():
     )
 
 
+def test_the_failures_of_pytest_end_no_other_case():
+    """pytest.fail and pytest.raises raise what is no Exception."""
+    ran = []
+
+    def function(case):
+        ran.append(case)
+        with pytest.raises(ValueError):
+            int(case)
+
+    with pytest.raises(pytest.fail.Exception) as failure:
+        batches.run(["1", "a", "2"], function)
+    assert ran == ["1", "a", "2"] and str(failure.value).count("DID NOT RAISE") == 2
+
+
 def test_one_case_fails_with_its_own_traceback():
     with pytest.raises(KeyError):
         batches.run(["a"], {}.__getitem__)
