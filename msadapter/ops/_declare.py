@@ -65,34 +65,25 @@ namespaces: dict[str, dict[str, object]] = collections.defaultdict(
 )  # "torch", "nn.functional", "linalg", "Tensor" ...
 
 
-# A type of named results -> the type of these results if they are written to `out`.
-result_types_with_out: dict[type, type] = {}
-
-
 def _result_type(schema: _schema.Schema, with_out: bool):
     """Return the type of an operator's named results, `torch.return_types.NAME`. None if its results have no names."""
     if len(schema.results) < 2 or not all(schema.results):
         return None
-    types = [
-        _C.named_result(f"torch.return_types.{name}", tuple(schema.results))
-        for name in result_names(schema, with_out)
-    ]
-    namespaces["return_types"].update({made.__name__: made for made in types})
-    if with_out:
-        result_types_with_out[types[0]] = types[1]
-    return types[0]
+    types, name = namespaces["return_types"], result_name(schema)
+    for made in (name, f"{name}_out") if with_out else (name,):
+        types[made] = _C.named_result(f"torch.return_types.{made}", tuple(schema.results))
+    return types[name]
 
 
 def named(name: str, *values):
-    """Return `values` as the named results of the operator `name`."""
-    kind: Any = namespaces["return_types"][name.replace(".", "_")]
+    """Return `values` as the results that have this name in torch.return_types."""
+    kind: Any = namespaces["return_types"][name]
     return kind(values)
 
 
-def result_names(schema: _schema.Schema, with_out: bool) -> list[str]:
-    """Return the names in torch.return_types of an operator's results, and of its results in `out` if it takes that."""
-    name = schema.name.replace(".", "_")
-    return [name, f"{name}_out"] if with_out else [name]
+def result_name(schema: _schema.Schema) -> str:
+    """Return the name in torch.return_types of an operator's results. With `out`, `_out` follows it."""
+    return schema.name.replace(".", "_")
 
 
 _LIMITS = ("element", "compute", "floating element", "floating compute", "narrow element")

@@ -8,7 +8,7 @@ import warnings
 from .._values.base import as_leaf
 from .._values.device import resolve
 from .._values.dtype import cpp_name
-from ._declare import _C, composite, result_types_with_out, t
+from ._declare import _C, composite, namespaces, t
 from ._geometry import is_dense
 
 
@@ -33,7 +33,7 @@ def _copy_to_out(result, out, dtypes):
             raise TypeError(f"out must be a tuple of {len(result)} tensors")
         for r, o in zip(result, out, strict=True):
             _copy_one(r, o, dtypes)
-        kind = result_types_with_out.get(type(result), type(result))
+        kind = namespaces["return_types"].get(f"{type(result).__name__}_out", type(result))
         return kind(out) if isinstance(result, tuple) else out
     return _copy_one(result, out, dtypes)
 

@@ -61,7 +61,7 @@ def cholesky_ex(A, *, upper, check_errors):
     L, info = t._cholesky_ex(A, upper)
     if check_errors:
         check_info(info, "linalg.cholesky_ex", "cholesky")
-    return named("linalg.cholesky_ex", L, info)
+    return named("linalg_cholesky_ex", L, info)
 
 
 @composite(
@@ -159,7 +159,7 @@ def inv_ex(A, *, check_errors):
     inverse, info = t._inv_ex(A)
     if check_errors:
         check_info(info, "linalg.inv_ex", "inv")
-    return named("linalg.inv_ex", inverse, info)
+    return named("linalg_inv_ex", inverse, info)
 
 
 @composite(
@@ -259,14 +259,14 @@ def lu_factor_ex(A, *, pivot, check_errors):
     LU, pivots, info = t._lu_factor_ex(A)
     if check_errors:
         check_info(info, "torch.linalg.lu_factor_ex", "lu_factor")
-    return named("linalg.lu_factor_ex", LU, pivots, info)
+    return named("linalg_lu_factor_ex", LU, pivots, info)
 
 
 @composite("linalg.lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", forms="fo")
 def lu_factor(A, *, pivot):
     LU, pivots, info = t.linalg_lu_factor_ex(A, pivot=pivot)
     check_info(info, "torch.linalg.lu_factor", "lu_factor")
-    return named("linalg.lu_factor", LU, pivots)
+    return named("linalg_lu_factor", LU, pivots)
 
 
 @composite(
@@ -309,7 +309,7 @@ def linalg_lu(A, *, pivot):
     _check_pivot(pivot, "linalg.lu")
     check_matrix(A, "torch.lu_factor")
     L, U, pivots = t._lu_parts(A)
-    return named("linalg.lu", t._lu_permutation(L, pivots), L, U)
+    return named("linalg_lu", t._lu_permutation(L, pivots), L, U)
 
 
 @op("_lu_permutation(Tensor LU, Tensor pivots) -> Tensor", forms="f")
@@ -415,7 +415,7 @@ def solve_ex(A, B, *, left, check_errors):
     X, _, _, info = t._solve_ex(A, B, left)
     if check_errors:
         check_info(info, "torch.linalg.solve_ex", "solve")
-    return named("linalg.solve_ex", X, info)
+    return named("linalg_solve_ex", X, info)
 
 
 @composite(
@@ -582,7 +582,7 @@ def linalg_slogdet(A):
     check_floating(A, "linalg.slogdet")
     check_square(A, "linalg.slogdet")
     sign, log_abs, _, _ = t._linalg_slogdet(A)
-    return named("linalg.slogdet", sign, log_abs)
+    return named("linalg_slogdet", sign, log_abs)
 
 
 @composite("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", forms="fmo")

@@ -246,7 +246,7 @@ def lstsq(A, b, rcond, *, driver):
         residuals = t.sum(t.square(t.abs(difference)), -2)
     else:
         residuals = t.empty([0], dtype=A.dtype.to_real())
-    return named("linalg.lstsq", X, residuals, rank, values.detach())
+    return named("linalg_lstsq", X, residuals, rank, values.detach())
 
 
 # ---- low rank

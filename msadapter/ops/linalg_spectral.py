@@ -85,7 +85,7 @@ def linalg_qr(A, mode):
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
         )
     Q, R = t._linalg_qr(A, _QR_MODES[mode])
-    return named("linalg.qr", Q, R)
+    return named("linalg_qr", Q, R)
 
 
 @composite(
@@ -247,7 +247,7 @@ def linalg_svd(A, full_matrices, *, driver):
     check_floating(A, "linalg.svd")
     check_matrix(A, "linalg.svd")
     _check_svd_driver(driver)
-    return named("linalg.svd", *t._linalg_svd(A, full_matrices, True))
+    return named("linalg_svd", *t._linalg_svd(A, full_matrices, True))
 
 
 @composite(
@@ -330,7 +330,7 @@ def eigh(A, UPLO):
     """
     check_floating(A, "linalg.eigh")
     check_square(A, "linalg.eigh")
-    return named("linalg.eigh", *t._linalg_eigh(A, _upper(UPLO), True))
+    return named("linalg_eigh", *t._linalg_eigh(A, _upper(UPLO), True))
 
 
 @composite(
@@ -378,7 +378,7 @@ def eig(A):
     """Return the eigenvalues and eigenvectors of square matrices. Both are complex."""
     check_floating(A, "linalg.eig")
     check_square(A, "linalg.eig")
-    return named("linalg.eig", *t._linalg_eig(A, True))
+    return named("linalg_eig", *t._linalg_eig(A, True))
 
 
 @composite("linalg.eigvals(Tensor A) -> Tensor", forms="fo", autocast={"cpu": "float32"}, copied_to_out=True)

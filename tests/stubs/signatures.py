@@ -133,7 +133,7 @@ def _result(schema: _schema.Schema) -> str:
     if not text.startswith("("):
         return _RESULTS[text]
     if all(schema.results):
-        return f"_return_types.{_declare.result_names(schema, False)[0]}"
+        return f"_return_types.{_declare.result_name(schema)}"
     kinds = [part.split()[0] for part in _schema.split_arguments(text[1:-1])]
     return f"tuple[{', '.join(_RESULTS[kind] for kind in kinds)}]"
 
