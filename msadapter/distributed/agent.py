@@ -18,11 +18,10 @@ from dataclasses import dataclass, field
 
 from .errors import DistError
 from .guard import Guard
-from .meeting import JobEnded, Meeting, NewRound
+from .meeting import Meeting, NewRound
 from .wire import SECRET_VARIABLE, secret_of_environment
 
 _GRACE = 5.0  # seconds between SIGTERM and SIGKILL for the other ranks after a failure, unless they have asked for more
-_GOODBYE = 30.0  # the same when the job receives SIGTERM; a checkpoint may have to be written
 _PR_SET_PDEATHSIG = 1
 LOCAL_RANK_ARGUMENT = "--local-rank={local_rank}"  # in a command, replaced by each rank's local number
 _libc = ctypes.CDLL(None)
@@ -52,6 +51,7 @@ class Job:
     shown_ranks: set | None = None  # global ranks whose output is shown
     join_timeout: float = 600.0
     last_call: float = 30.0  # seconds to wait for more machines after the minimum has arrived
+    goodbye: float = 30.0  # seconds between SIGTERM and SIGKILL when the launcher is told to end; ranks may write a checkpoint
     silence: float = 15.0  # seconds after which a silent launcher counts as lost; terminating ranks takes 5
     environment: dict = field(default_factory=dict)  # extra variables for all ranks
     copied_names: dict = field(
@@ -73,9 +73,11 @@ class _Rank:
 
 
 class RankFailed(Exception):
-    """A rank failed. `code` is its exit code, or 128 + n for signal n."""
+    """Ranks failed. `code` is the exit code of the first, or 128 + n for signal n."""
 
-    def __init__(self, rank: _Rank, job: Job):
+    def __init__(self, ranks: list[_Rank], job: Job):
+        rank = ranks[0]
+        self.ranks = ranks
         status = rank.process.returncode
         self.code = status if status > 0 else 128 - status
         ended = f"exit code {status}" if status > 0 else f"signal {signal.Signals(-status).name}"
@@ -85,15 +87,20 @@ class RankFailed(Exception):
         )
 
 
-class _Stopped(Exception):
-    """The agent received a signal to terminate."""
+class Stopped(Exception):
+    """The agent received the signal `number` to terminate."""
+
+    def __init__(self, number: int):
+        self.signal = signal.Signals(number)
+        super().__init__(f"received {self.signal.name}")
 
 
 class Agent:
-    """Runs a Job on this machine; `run` returns the exit code."""
+    """Runs a Job on this machine; `run` returns the exit code, and `reason` is the exception behind one that is not 0."""
 
     def __init__(self, job: Job):
         self.job, self.ranks = job, []
+        self.reason: Exception | None = None
         job.secret = job.secret or secret_of_environment()
         if job.nodes == 1:  # no process of another machine or of another user needs the store
             job.host = "127.0.0.1"
@@ -103,7 +110,10 @@ class Agent:
 
     def run(self) -> int:
         """Starts and monitors the ranks; restarts them after a failure while restarts are left. Returns the exit code."""
-        handled = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        main = (
+            threading.current_thread() is threading.main_thread()
+        )  # Python lets no other thread handle signals
+        handled = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) if main else ()
         self.guard = Guard()  # before any threads exist, because it forks
         before = {number: signal.signal(number, self._stop) for number in handled}
         try:
@@ -111,15 +121,17 @@ class Agent:
             while (code := self._one_round()) is None:
                 pass
             return code
-        except _Stopped as stop:
-            self._say(f"received {stop.args[0]}, ending the ranks")
+        except Stopped as stop:
+            self.reason = stop
+            self._say(f"{stop}, ending the ranks")
             for number in handled:  # a second signal terminates immediately
                 signal.signal(number, signal.SIG_DFL)
-            self._end_ranks(_GOODBYE)
+            self._end_ranks(self.job.goodbye)
             if self.meeting is not None:
-                self.meeting.leave(f"machine {self.job.node_rank} received {stop.args[0]}")
-            return 128 + stop.args[1]
+                self.meeting.leave(f"machine {self.job.node_rank} {stop}")
+            return 128 + stop.signal
         except DistError as err:  # the store cannot be made or reached
+            self.reason = err
             self._say(str(err))
             return 1
         finally:
@@ -143,13 +155,15 @@ class Agent:
                     f"{failure}; restart {self.round.number + 1}, of failures at most {self.job.max_restarts}"
                 )
                 return None
+            self.reason = failure
             self._say(str(failure))
             return failure.code
         except NewRound as reason:
             self._end_ranks()
             self._say(f"all ranks start again: {reason}")
             return None
-        except (JobEnded, RuntimeError) as reason:
+        except RuntimeError as reason:
+            self.reason = reason
             self._end_ranks()
             self._say(str(reason))
             return 1
@@ -159,7 +173,7 @@ class Agent:
         print(f"torchrun: {text}", file=sys.stderr, flush=True)
 
     def _stop(self, number, frame):
-        raise _Stopped(signal.Signals(number).name, number)
+        raise Stopped(number)
 
     # -- ranks ----------------------------------------------------------------------------------------------
     def _environment(self, local: int) -> dict:
@@ -194,31 +208,12 @@ class Agent:
 
     def _start(self):
         self.ranks = []
-        agent = os.getpid()
-
-        def die_with_agent(local):
-            _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != agent:  # the agent died before the line above
-                os._exit(1)
-            if self.job.bind_cores:
-                cores = sorted(os.sched_getaffinity(0))
-                share = max(len(cores) // self.job.local_size, 1)
-                os.sched_setaffinity(0, cores[local * share % len(cores) :][:share])
-
         for local in range(self.job.local_size):
             outputs = [self._output(local, stream) for stream in (1, 2)]
             command = [
                 f"--local-rank={local}" if word == LOCAL_RANK_ARGUMENT else word for word in self.job.command
             ]
-            process = subprocess.Popen(
-                command,
-                env=self._environment(local),
-                start_new_session=True,
-                preexec_fn=functools.partial(die_with_agent, local),
-                stdout=outputs[0][0],
-                stderr=outputs[1][0],
-            )
-            self.guard.watch(process.pid)
+            process = self._program(local, self._environment(local), outputs[0][0], outputs[1][0], command)
             copies = []
             for (kind, copy), stream in zip(outputs, (process.stdout, process.stderr), strict=True):
                 if kind == subprocess.PIPE:
@@ -226,7 +221,31 @@ class Agent:
                     copies[-1].start()
                 elif copy is not None:
                     copy.close()
-            self.ranks.append(_Rank(self.round.first_rank + local, local, process, copies, time.time()))
+            self._add(local, process, copies)
+
+    def _program(self, local: int, environment: dict, stdout, stderr, command: list) -> subprocess.Popen:
+        """Starts the command of a rank in a session of its own, which ends with the agent."""
+        return subprocess.Popen(
+            command,
+            env=environment,
+            start_new_session=True,
+            preexec_fn=functools.partial(self._die_with_agent, local, os.getpid()),
+            stdout=stdout,
+            stderr=stderr,
+        )
+
+    def _die_with_agent(self, local: int, agent: int) -> None:
+        """In a new rank: lets it be killed when the agent terminates, and binds it to its cores."""
+        die_with(agent)
+        if self.job.bind_cores:
+            cores = sorted(os.sched_getaffinity(0))
+            share = max(len(cores) // self.job.local_size, 1)
+            os.sched_setaffinity(0, cores[local * share % len(cores) :][:share])
+
+    def _add(self, local: int, process, copies: list) -> None:
+        """Notes a rank that was started. `process` is a Popen, or has its pid, returncode, poll, wait and send_signal."""
+        self.guard.watch(process.pid)
+        self.ranks.append(_Rank(self.round.first_rank + local, local, process, copies, time.time()))
 
     def _output(self, local, stream):
         """Returns (argument of Popen for stdout (1) or stderr (2), how this stream is copied)."""
@@ -268,14 +287,11 @@ class Agent:
 
     def _watch(self):
         """Returns when all ranks have succeeded. Raises RankFailed when one fails."""
-        running = list(self.ranks)
+        running = self.ranks
         while running:
-            for rank in list(running):
-                status = rank.process.poll()
-                if status is not None and status != 0:
-                    raise RankFailed(rank, self.job)
-                if status == 0:
-                    running.remove(rank)
+            if failed := [rank for rank in running if rank.process.poll()]:
+                raise RankFailed(failed, self.job)
+            running = [rank for rank in running if rank.process.returncode is None]
             self.meeting.look()
             if running:
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -304,7 +320,16 @@ class Agent:
                 copy.join(1.0)
 
 
+def die_with(agent: int) -> None:
+    """Lets the kernel kill this process when its parent, the agent with this pid, terminates."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != agent:  # the agent died before the line above
+        os._exit(1)
+
+
 def _signal_session(rank, number):
     # a session exists as long as one of its processes runs, even if the rank itself has terminated
-    with contextlib.suppress(ProcessLookupError):
+    try:
         os.killpg(rank.process.pid, number)
+    except ProcessLookupError:  # all have terminated, or the rank has not made its session yet
+        rank.process.send_signal(number)

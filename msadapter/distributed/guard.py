@@ -11,10 +11,10 @@ import sys
 
 
 class Guard:
-    """The agent's end of the pipe."""
+    """The agent's end of the pipe, whose number is `descriptor`."""
 
     def __init__(self):
-        read, self._write = os.pipe()
+        read, self.descriptor = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
             _run(read)
@@ -34,7 +34,7 @@ class Guard:
         if self._gone:
             return
         try:
-            os.write(self._write, order)
+            os.write(self.descriptor, order)
         except BrokenPipeError:
             self._gone = True
             print(
@@ -46,7 +46,7 @@ class Guard:
 
     def close(self) -> None:
         """Terminates the guard and kills the sessions that it watches."""
-        os.close(self._write)
+        os.close(self.descriptor)
         with contextlib.suppress(ProcessLookupError, ChildProcessError):  # it has ended before
             os.kill(self._pid, signal.SIGCONT)  # a stopped one would not hear of the end
             os.waitpid(self._pid, 0)

@@ -34,7 +34,7 @@ class NewRound(Exception):
     """All ranks must restart."""
 
 
-class JobEnded(Exception):
+class JobEnded(RuntimeError):
     """Another launcher has ended the job."""
 
 

@@ -51,7 +51,7 @@ class _Guard:
 
 def _failed(status=3):
     rank = SimpleNamespace(number=2, local=0, process=SimpleNamespace(returncode=status, pid=99), started=0.0)
-    return agent.RankFailed(rank, agent.Job(["python", "x.py"]))
+    return agent.RankFailed([rank], agent.Job(["python", "x.py"]))
 
 
 @pytest.fixture
@@ -101,14 +101,14 @@ def test_ends_of_a_job(made, capfd):
 
 
 def test_a_signal_is_told_to_the_other_machines(made, capfd, monkeypatch):
-    found, met = made(agent._Stopped("SIGTERM", 15), node_rank=1)
+    found, met = made(agent.Stopped(signal.SIGTERM), node_rank=1)
     before = signal.getsignal(signal.SIGINT)
     assert found.run() == 143 and met.asked == ["join", "machine 1 received SIGTERM"]
-    assert found.ended == [agent._GOODBYE, 0] and signal.getsignal(signal.SIGINT) is before
+    assert found.ended == [found.job.goodbye, 0] and signal.getsignal(signal.SIGINT) is before
     assert "received SIGTERM, ending the ranks" in capfd.readouterr().err
 
     def stopped(job):
-        raise agent._Stopped("SIGINT", 2)
+        raise agent.Stopped(signal.SIGINT)
 
     assert made(meeting=stopped)[0].run() == 130  # the launchers have not met yet
 

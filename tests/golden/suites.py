@@ -53,7 +53,10 @@ SUITES = {
     "distributions": _suite("distributions.distribution_cases", "distributions.transform_cases", packed=True),
     "dtensor": _suite("golden.make_dtensor", packed=True),
     "elastic": _suite(
-        "distributed.elastic_cases", "distributed.rendezvous_cases", "distributed.dynamic_rendezvous_cases"
+        "distributed.elastic_cases",
+        "distributed.launcher_cases",
+        "distributed.rendezvous_cases",
+        "distributed.dynamic_rendezvous_cases",
     ),
     "extreme_integers": _suite("golden.extreme_integers", seed=20, packed=True),
     "facts": _suite("golden.make_facts"),

@@ -1,4 +1,5 @@
 """torch.distributed.elastic: events, metrics, timers, rendezvous, and reports of errors of processes.
 
-torchrun itself is `distributed.agent`. It does not use these modules, which are for programs that import them.
+torchrun itself is `distributed.agent`, which uses none of these modules. `distributed.launcher` runs the same agent for programs,
+and uses those for output and errors.
 """

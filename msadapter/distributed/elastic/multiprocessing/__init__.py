@@ -1,5 +1,18 @@
 """torch.distributed.elastic.multiprocessing."""
 
 from . import errors, redirects, tail_log
+from .api import DefaultLogsSpecs, LogsDest, LogsSpecs, SignalException, Std, to_map
+from .errors import ProcessFailure
 
-__all__ = ["errors", "redirects", "tail_log"]
+__all__ = [
+    "DefaultLogsSpecs",
+    "LogsDest",
+    "LogsSpecs",
+    "ProcessFailure",
+    "SignalException",
+    "Std",
+    "errors",
+    "redirects",
+    "tail_log",
+    "to_map",
+]

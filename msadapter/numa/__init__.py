@@ -1,0 +1,1 @@
+"""torch.numa: how ranks are bound to the cores of a machine."""
