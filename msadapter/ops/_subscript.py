@@ -8,11 +8,7 @@ import warnings
 from .._values.dtype import int64
 from ._declare import t
 from .slicing import slice_bounds
-from .view import beside, make_tensor
-
-
-def is_tensor(x) -> bool:
-    return hasattr(x, "data_ptr") and hasattr(x, "requires_grad")
+from .view import beside, is_tensor, make_tensor
 
 
 def _bound(x, default):

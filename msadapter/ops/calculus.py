@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ._declare import composite, t
 from ._geometry import wrap_dim, wrap_dims
-from ._subscript import is_tensor
+from .view import is_tensor
 
 _LENGTHS = "torch.gradient expected spacing to be unspecified, a scalar"
 

@@ -6,6 +6,7 @@ from math import isfinite
 
 from ._declare import composite, named, op, raw, t
 from ._geometry import numel
+from .view import is_tensor
 
 op(
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
@@ -74,7 +75,7 @@ def _check_bins(points_shape, dtype, bins, weight):
             "histogramdd: The size of bins must be equal to the innermost dimension of the input."
         )
     for d, b in enumerate(bins):
-        if hasattr(b, "data_ptr"):
+        if is_tensor(b):
             where = f"the bins tensor for dimension {d}"
             if b.dtype is not dtype:
                 raise RuntimeError(
@@ -89,7 +90,7 @@ def _check_bins(points_shape, dtype, bins, weight):
                 raise RuntimeError(
                     f"torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in {where}"
                 )
-        count = b.shape[0] - 1 if hasattr(b, "data_ptr") else b
+        count = b.shape[0] - 1 if is_tensor(b) else b
         if count < 1:
             raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {count} for dimension {d}")
     if weight is None:
@@ -118,7 +119,7 @@ def histogram(self, bins, *, range, weight, density):
     _check_bins([flat.shape[0], 1], self.dtype, [bins], weight if weight is None else t.reshape(weight, [-1]))
     edges = (
         bins
-        if hasattr(bins, "data_ptr")
+        if is_tensor(bins)
         else t.linspace(*_range_of(flat, range, "torch.histogram()", 0.5), bins + 1, dtype=self.dtype)
     )
     hist = t._histogram_edges(flat, edges, None if weight is None else t.reshape(weight, [-1]))
@@ -142,7 +143,7 @@ def histogramdd(self, bins, *, range, weight, density):
     points = t.reshape(self, [-1, dims])
     edges = []
     for d, b in enumerate(bins):
-        if hasattr(b, "data_ptr"):
+        if is_tensor(b):
             edges.append(b)
             continue
         bounds = None if range is None else (range[2 * d], range[2 * d + 1])

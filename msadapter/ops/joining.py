@@ -7,7 +7,7 @@ import math
 from .._values.size import Size
 from ._declare import _C, composite, namespaces, op, raw, t
 from ._geometry import wrap_dim
-from .view import room_for, zeros_of
+from .view import is_tensor, room_for, zeros_of
 
 
 # ---- joining
@@ -49,7 +49,7 @@ def cat(tensors, dim):
     """Join tensors along a dim. Empty vectors are ignored."""
     lengths = []
     for i, x in enumerate(tensors):
-        if not hasattr(x, "data_ptr"):
+        if not is_tensor(x):
             raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}")
         shape = x.shape
         rank = len(shape)

@@ -6,7 +6,7 @@ from .._values.dtype import STORED_WIDE
 from ._declare import composite, named, op, raw, t
 from ._geometry import numel, wrap_dim, wrap_dims
 from .pointwise import conj
-from .view import zeros_of, zeros_seen
+from .view import is_tensor, zeros_of, zeros_seen
 
 # ---- helpers of gradients
 
@@ -291,7 +291,7 @@ def _declare_extreme_dim(name, ms):
         reduction="other",
     )
     def body(self, dim, keepdim, *, other):
-        other = dim if hasattr(dim, "data_ptr") else other
+        other = dim if is_tensor(dim) else other
         if other is not None:
             return getattr(t, pair)(self, other)
         if dim is None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from .._values.dtype import ALL
 from ._declare import composite, op, raw, t
 from ._geometry import as_list, numel, wrap_dim
-from ._subscript import is_tensor
 from .creation import finish
-from .view import room_for, zeros_of, zeros_seen
+from .view import is_tensor, room_for, zeros_of, zeros_seen
 
 
 # ---- repeating

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from .._values.dtype import ALL, int32, int64
 from . import _on_npu
-from ._declare import composite, named, op, raw, t
+from ._declare import composite, named, op, raw, raw_view, t
 from ._geometry import numel, wrap_dim
 from .pointwise import not_implemented
 from .reduction import _share, scattered
-from .view import make_tensor
+from .view import is_tensor, make_tensor
 
 
 # ---- sorting
@@ -131,7 +131,7 @@ def _quantile(name, self, q, dim, keepdim, interpolation, skip_nan):
         )
     if self.numel() == 0:
         raise RuntimeError(f"{name}() input tensor must be non-empty")
-    scalar = not hasattr(q, "data_ptr")
+    scalar = not is_tensor(q)
     if scalar:
         if not 0 <= q <= 1:
             raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
@@ -247,7 +247,7 @@ def searchsorted(sorted_sequence, input, *, out_int32, right, side, sorter):
         raise RuntimeError(
             "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
         )
-    if not hasattr(input, "data_ptr"):
+    if not is_tensor(input):
         if sorted_sequence.ndim != 1:
             raise RuntimeError(
                 "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
@@ -328,9 +328,9 @@ def isin(elements, test_elements, *, assume_unique, invert):
     """Return whether each element is among the test elements."""
     for x in (elements, test_elements):
         _check_sortable(x)
-    if not hasattr(elements, "data_ptr"):
+    if not is_tensor(elements):
         elements = _number_like(elements, test_elements)
-    if not hasattr(test_elements, "data_ptr"):
+    if not is_tensor(test_elements):
         test_elements = _number_like(test_elements, elements)
     return t._isin(elements, test_elements, invert)
 
@@ -351,13 +351,28 @@ op(
 )
 
 
-op(
+def _distinct_slices(find, self, dim: int, *wanted) -> tuple:
+    """Call an operator of MindSpore that compares slices, and return (values, inverse, counts).
+
+    As in PyTorch, the values are a contiguous tensor whose first dim has moved to `dim`.
+    """
+    if not (dim := wrap_dim(dim, self.ndim)):
+        return find(self, *wanted, 0)
+    values, inverse, counts = find(t.movedim(self, dim, 0), *wanted, 0)
+    (size, *sizes), (stride, *strides) = values.shape, values.stride()
+    sizes.insert(dim, size)
+    strides.insert(dim, stride)
+    return raw_view(values, sizes, strides, 0), inverse, counts
+
+
+@op(
     "_unique_dim(Tensor self, bool sorted, bool return_inverse, int dim) -> (Tensor, Tensor, Tensor)",
-    ms="UniqueDim",
     forms="f",
     whole=True,
     grad={"self": not_implemented("unique_dim")},
 )
+def _unique_dim(self, sorted, return_inverse, dim):
+    return _distinct_slices(raw.UniqueDim, self, dim, sorted, return_inverse)
 
 
 def _sliceable(self, dim: int, name: str):
@@ -407,13 +422,16 @@ def unique(self, sorted, return_inverse, return_counts, dim):
     return _without(found, return_inverse, return_counts)
 
 
-op(
+@op(
     "_unique_consecutive(Tensor self, bool return_inverse, bool return_counts, int? dim) -> (Tensor, Tensor, Tensor)",
-    ms="UniqueConsecutive",
     forms="f",
     whole=True,
     grad={"self": not_implemented("unique_consecutive")},
 )
+def _unique_consecutive(self, return_inverse, return_counts, dim):
+    if dim is None:
+        return raw.UniqueConsecutive(self, return_inverse, return_counts, None)
+    return _distinct_slices(raw.UniqueConsecutive, self, dim, return_inverse, return_counts)
 
 
 @composite(
@@ -422,16 +440,9 @@ op(
 )
 def unique_consecutive(self, return_inverse, return_counts, dim):
     """Return the elements (or slices of a dim) that differ from the one before them."""
-    return _without(
-        t._unique_consecutive(
-            self if dim is None else _sliceable(self, dim, "unique_consecutive"),
-            return_inverse,
-            return_counts,
-            dim,
-        ),
-        return_inverse,
-        return_counts,
-    )
+    values = self if dim is None else _sliceable(self, dim, "unique_consecutive")
+    found = t._unique_consecutive(values, return_inverse, return_counts, dim)
+    return _without(found, return_inverse, return_counts)
 
 
 # ---- segments

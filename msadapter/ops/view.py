@@ -34,6 +34,11 @@ def room_for(like, sizes) -> None:
     _C.raw_empty(list(sizes), None, like.dtype)
 
 
+def is_tensor(x) -> bool:
+    """Whether an argument is a tensor, of any device. Storages have ``data_ptr`` too."""
+    return hasattr(x, "data_ptr") and hasattr(x, "requires_grad")
+
+
 def make_tensor(data, dtype=None, device=None):
     """Call `torch.tensor`. It is looked up at the call, because its module imports this package."""
     tensor = t.tensor

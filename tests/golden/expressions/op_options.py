@@ -267,6 +267,9 @@ _ELSE = [
     "right=True), torch.searchsorted(x(5).sort()[0], x(3, seed=1), side='right')",
     "torch.unique(torch.tensor([3, 1, 3]), return_inverse=True, return_counts=True), "
     "torch.unique_consecutive(torch.tensor([[1, 1], [1, 1], [2, 1]]), dim=0)",
+    "torch.unique(torch.arange(24).reshape(2, 3, 4) % 5, dim=1, return_inverse=True, return_counts=True)",
+    "torch.unique((torch.arange(24).reshape(2, 3, 4) % 2).transpose(0, 2), dim=-1, return_counts=True)",
+    "torch.unique_consecutive(torch.arange(12).reshape(2, 6) // 2 % 3, dim=1, return_inverse=True)",
     "torch.bincount(torch.tensor([1, 3, 1]), x(3), 6), torch.nonzero(x(2, 3) > 0, as_tuple=True), "
     "torch.argsort(x(2, 3), 0, True)",
     "torch.linspace(1, 2, 5), torch.logspace(0, 2, 3, 2.0), torch.arange(1, 4, 0.5), torch.eye(2, "
