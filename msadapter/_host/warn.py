@@ -20,6 +20,15 @@ def is_warn_always_enabled() -> bool:
     return _always
 
 
+def warn_of_old_amp(device: str, call: str, instead: str) -> None:
+    """Warn the caller of the caller that ``torch.DEVICE.amp`` has a general form in ``torch.amp``."""
+    warnings.warn(
+        f"`torch.{device}.amp.{call}(args...)` is deprecated. Please use `torch.amp.{call}({instead})` instead.",
+        FutureWarning,
+        stacklevel=3,
+    )
+
+
 def warn_once(message: str, stacklevel: int = 2) -> None:
     """Show a UserWarning, unless the same message was shown before."""
     if _always or message not in _shown:

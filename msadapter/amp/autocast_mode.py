@@ -55,8 +55,7 @@ class autocast:
     def _possible(self) -> bool:
         if self.device != "cpu" and not _accelerator.is_available():
             warnings.warn(
-                f"User provided device_type of '{self.device}', but {self.device.upper()} is not "
-                "available. Disabling",
+                f"{self.device.upper()} is not available or torch_xla is imported. Disabling autocast.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -120,33 +119,45 @@ def set_autocast_dtype(device_type: str, dtype) -> None:
     state.set_dtype(device_type, dtype)
 
 
+def _warn_of_old_name(call: str, instead: str) -> None:
+    warnings.warn(
+        f"torch.{call} is deprecated. Please use torch.{instead} instead.", DeprecationWarning, stacklevel=3
+    )
+
+
 def get_autocast_gpu_dtype():
     """Same as get_autocast_dtype('cuda')."""
+    _warn_of_old_name("get_autocast_gpu_dtype()", "get_autocast_dtype('cuda')")
     return get_autocast_dtype("cuda")
 
 
 def set_autocast_gpu_dtype(dtype) -> None:
     """Same as set_autocast_dtype('cuda', dtype)."""
+    _warn_of_old_name("set_autocast_gpu_dtype(dtype)", "set_autocast_dtype('cuda', dtype)")
     set_autocast_dtype("cuda", dtype)
 
 
 def is_autocast_cpu_enabled() -> bool:
     """Same as is_autocast_enabled('cpu')."""
+    _warn_of_old_name("is_autocast_cpu_enabled()", "is_autocast_enabled('cpu')")
     return is_autocast_enabled("cpu")
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
     """Same as set_autocast_enabled('cpu', enabled)."""
+    _warn_of_old_name("set_autocast_cpu_enabled(enabled)", "set_autocast_enabled('cpu', enabled)")
     state.set_enabled("cpu", enabled)
 
 
 def get_autocast_cpu_dtype():
     """Same as get_autocast_dtype('cpu')."""
+    _warn_of_old_name("get_autocast_cpu_dtype()", "get_autocast_dtype('cpu')")
     return get_autocast_dtype("cpu")
 
 
 def set_autocast_cpu_dtype(dtype) -> None:
     """Same as set_autocast_dtype('cpu', dtype)."""
+    _warn_of_old_name("set_autocast_cpu_dtype(dtype)", "set_autocast_dtype('cpu', dtype)")
     set_autocast_dtype("cpu", dtype)
 
 

@@ -1,5 +1,6 @@
 """torch.backends.cuda: settings of matrix products and of attention."""
 
+import warnings
 from contextlib import contextmanager
 
 from .._host import accelerator as _accelerator
@@ -75,6 +76,12 @@ def is_flash_attention_available() -> bool:
 @contextmanager
 def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
     """Choose attention implementations inside a block. The choice is stored."""
+    warnings.warn(
+        "`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager will be removed. Please see "
+        "`torch.nn.attention.sdpa_kernel()` for the new context manager.",
+        FutureWarning,
+        stacklevel=3,
+    )
     before = dict(_sdp)
     _sdp.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
     try:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import collections
 import copyreg
+import functools
 import re
 import sys
-from typing import Any
 
 from .._host.native import load as _load_native
+from .._host.warn import warn_once
 from . import _schema
 from ._facts import Declaration, autocast_codes, derived
 from ._formulas import formulas
@@ -75,10 +76,29 @@ def _result_type(schema: _schema.Schema, with_out: bool):
     return types[name]
 
 
-def named(name: str, *values):
-    """Return `values` as the results that have this name in torch.return_types."""
-    kind: Any = namespaces["return_types"][name]
-    return kind(values)
+def _warning(body, name: str, successor: str):
+    """The body of a deprecated operator, which first warns, once in a process."""
+    message = (
+        f"torch.{name} is deprecated in favor of {successor} and will be removed in a future PyTorch release."
+    )
+
+    @functools.wraps(body)
+    def call(*args, **kwargs):
+        warn_once(message)
+        return body(*args, **kwargs)
+
+    return call
+
+
+def _naming(body, result_type):
+    """The body of a composite whose tuple gets this type. What is no tuple stays: some have one result for some arguments."""
+
+    @functools.wraps(body)
+    def call(*args, **kwargs):
+        result = body(*args, **kwargs)
+        return result_type(result) if isinstance(result, tuple) else result
+
+    return call
 
 
 def result_name(schema: _schema.Schema) -> str:
@@ -117,6 +137,7 @@ def _spec(
     limits,
     older,
     dunder,
+    result_type,
     inplace,
 ) -> dict:
     limits = _checked_limits(schema, limits or {})
@@ -159,7 +180,7 @@ def _spec(
         "promote": promote,
         "promote_params": [schema.index(n) for n in promote_args],
         "formulas": formulas(schema, grad),
-        "result_type": _result_type(schema, "o" in forms) if not inplace else None,
+        "result_type": None if inplace else result_type,
         "view": view,
         "vararg_index": vararg,
         "takes_out": "o" in forms,
@@ -174,6 +195,7 @@ def _spec(
         "separate_operands": facts.separate_operands or (facts.pointwise and tensors == 1),
         "recorded": composite and not facts.copied_to_out,
         "chain_of_views": facts.chain_of_views,
+        "converted": schema.index(facts.converted) if facts.converted else -1,
         "inplace": inplace,
         "binds": inplace or dunder or binds(schema.name),
     }
@@ -262,7 +284,13 @@ def _declare(text: str, *, kind, ms=None, numbers=None, writers=None, npu=None, 
     schema = _schema.parse(text)
     if schema.name in declarations:
         raise ValueError(f"operator {schema.name} is declared twice")
+    successor = facts.pop("in_favor_of", None)
     facts = derived(schema, kind, promote, facts)
+    result_type = _result_type(schema, "o" in forms)
+    if kind == "composite" and result_type is not None:
+        body = _naming(body, result_type)
+    if successor is not None:
+        body = _warning(body, schema.name, successor)
     spec = {
         "body": body,
         "composite": kind == "composite",
@@ -281,6 +309,7 @@ def _declare(text: str, *, kind, ms=None, numbers=None, writers=None, npu=None, 
         "limits": limits,
         "older": older,
         "dunder": dunder is not None and "m" not in forms,
+        "result_type": result_type,
     }
     d = Declaration(
         schema,
@@ -438,6 +467,7 @@ def op(
             decides.
         native: the kinds of native code that csrc/dispatch has for it: "body", "gradient" or both.
         refuses_bool: its first two operands must not be bool.
+        in_favor_of: what PyTorch wants to be called instead. Only an operator with a body can be deprecated.
         numbers_alone: it accepts two Python numbers without a tensor.
         writes_expanded: its in-place form also writes to tensors whose elements share memory; "deprecated" if PyTorch
             warns of that.
@@ -452,6 +482,8 @@ def op(
             those of the result. "fills": like "creates", and a tensor with as many elements as the result keeps its shape. By
             default, "creates" for functions that have an argument ``device``, "cast" for operators that promote, "same" for all
             others.
+        converted: the argument whose numbers the result has, as another dtype: the argument ``dtype``, or that of the tensor
+            that the in-place form writes. A conversion of complex numbers to real ones warns.
         chain_of_views: its result counts as a view of a view, like that of an index with several parts.
         copies: each number of the result is an unchanged number of the operand.
         whole: the result for a part of an operand is not part of the result. DTensor gathers the operands.

@@ -52,6 +52,7 @@ class Facts:
     separate_operands: bool = False
     copied_to_out: bool = False
     out_dtype: str = "same"
+    converted: str | None = None
     chain_of_views: bool = False
     copies: bool = False
     whole: bool = False

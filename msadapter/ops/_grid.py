@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 
 from ._declare import t
+
+
+def warn_of_corners() -> None:
+    """Warn the caller of an operator's body that its default of ``align_corners`` is not that of old programs."""
+    warnings.warn(
+        "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+        "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
+        stacklevel=3,
+    )
 
 
 def _mirrored(x, low, high):

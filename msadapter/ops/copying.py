@@ -63,6 +63,7 @@ op(
     linear=("self",),
     native="gradient",
     node="ToCopyBackward0",
+    converted="self",
 )
 op(
     "copy(Tensor self, TensorOrScalar other, bool non_blocking=False) -> Tensor",
@@ -73,6 +74,7 @@ op(
     pointwise=True,
     linear="jointly",
     node="CopyBackwards",
+    converted="other",
 )
 op(
     "zero(Tensor self) -> Tensor",

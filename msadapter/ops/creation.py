@@ -160,11 +160,11 @@ def filled(tensor, value):
 
 # ---- from sizes
 @op(
-    f"empty(int[] size, *, {LIKE}, any names=None) -> Tensor",
+    f"empty(int[] size, *, {LIKE}) -> Tensor",
     forms="fo",
     native="body",
 )
-def empty(size, *, dtype, layout, device, requires_grad, pin_memory, memory_format, names):
+def empty(size, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
     """Return an uninitialised tensor of shape ``size``."""
     if _is_sparse(layout):
         return _sparse_zeros(size, layout, dtype, device, requires_grad)
@@ -179,11 +179,11 @@ def empty(size, *, dtype, layout, device, requires_grad, pin_memory, memory_form
 
 
 @op(
-    f"zeros(int[] size, *, {OPTIONS}, any names=None) -> Tensor",
+    f"zeros(int[] size, *, {OPTIONS}) -> Tensor",
     forms="fo",
     native="body",
 )
-def zeros(size, *, dtype, layout, device, requires_grad, pin_memory, names):
+def zeros(size, *, dtype, layout, device, requires_grad, pin_memory):
     if min(size, default=0) < 0:
         raise RuntimeError("zeros: Dimension size must be non-negative.")
     if _is_sparse(layout):
@@ -193,11 +193,11 @@ def zeros(size, *, dtype, layout, device, requires_grad, pin_memory, names):
 
 
 @op(
-    f"ones(int[] size, *, {OPTIONS}, any names=None) -> Tensor",
+    f"ones(int[] size, *, {OPTIONS}) -> Tensor",
     forms="fo",
     native="body",
 )
-def ones(size, *, dtype, layout, device, requires_grad, pin_memory, names):
+def ones(size, *, dtype, layout, device, requires_grad, pin_memory):
     made = raw.Ones(checked_sizes(size), dtype or _C.default_dtype())
     return finish(made, layout, device, requires_grad, pin_memory=pin_memory)
 
@@ -240,11 +240,11 @@ def _filled(size, number, dtype):
 
 
 @op(
-    f"full(int[] size, Scalar fill_value, *, {OPTIONS}, any names=None) -> Tensor",
+    f"full(int[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor",
     forms="fo",
     native="body",
 )
-def full(size, fill_value, *, dtype, layout, device, requires_grad, pin_memory, names):
+def full(size, fill_value, *, dtype, layout, device, requires_grad, pin_memory):
     """Return a tensor filled with one value. The dtype is inferred from the value by default."""
     made = _filled(size, fill_value, dtype or _fill_type(fill_value))
     return finish(made, layout, device, requires_grad, pin_memory=pin_memory)

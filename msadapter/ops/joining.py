@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from .._host.warn import warn_once
 from .._values.size import Size
 from ._declare import _C, composite, namespaces, op, raw, t
 from ._geometry import wrap_dim
@@ -208,6 +209,10 @@ def meshgrid(*tensors, indexing=None):
         raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    if indexing is None:
+        warn_once(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument."
+        )
     sizes = [x.numel() for x in tensors]
     grids = []
     for i, x in enumerate(tensors):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import _on_npu
-from ._declare import _C, composite, named, namespaces, op, raw, t
+from ._declare import _C, composite, namespaces, op, raw, t
 from ._lapack import LinAlgError, lapack
 from ._linalg_tools import (
     check_floating,
@@ -61,7 +61,7 @@ def cholesky_ex(A, *, upper, check_errors):
     L, info = t._cholesky_ex(A, upper)
     if check_errors:
         check_info(info, "linalg.cholesky_ex", "cholesky")
-    return named("linalg_cholesky_ex", L, info)
+    return L, info
 
 
 @composite(
@@ -79,6 +79,7 @@ def linalg_cholesky(A, *, upper):
 @composite(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
     out_dtype="cast",
+    in_favor_of="torch.linalg.cholesky",
     forms="fmo",
     autocast={"cpu": "float32"},
 )
@@ -159,7 +160,7 @@ def inv_ex(A, *, check_errors):
     inverse, info = t._inv_ex(A)
     if check_errors:
         check_info(info, "linalg.inv_ex", "inv")
-    return named("linalg_inv_ex", inverse, info)
+    return inverse, info
 
 
 @composite(
@@ -259,19 +260,20 @@ def lu_factor_ex(A, *, pivot, check_errors):
     LU, pivots, info = t._lu_factor_ex(A)
     if check_errors:
         check_info(info, "torch.linalg.lu_factor_ex", "lu_factor")
-    return named("linalg_lu_factor_ex", LU, pivots, info)
+    return LU, pivots, info
 
 
 @composite("linalg.lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", forms="fo")
 def lu_factor(A, *, pivot):
     LU, pivots, info = t.linalg_lu_factor_ex(A, pivot=pivot)
     check_info(info, "torch.linalg.lu_factor", "lu_factor")
-    return named("linalg_lu_factor", LU, pivots)
+    return LU, pivots
 
 
 @composite(
     "lu(Tensor self, bool pivot=True, bool get_infos=False) -> (Tensor, Tensor)",
     out_dtype="any",
+    in_favor_of="torch.linalg.lu_factor / torch.linalg.lu_factor_ex",
     forms="fmo",
     copied_to_out=True,
 )
@@ -309,7 +311,7 @@ def linalg_lu(A, *, pivot):
     _check_pivot(pivot, "linalg.lu")
     check_matrix(A, "torch.lu_factor")
     L, U, pivots = t._lu_parts(A)
-    return named("linalg_lu", t._lu_permutation(L, pivots), L, U)
+    return t._lu_permutation(L, pivots), L, U
 
 
 @op("_lu_permutation(Tensor LU, Tensor pivots) -> Tensor", forms="f")
@@ -333,7 +335,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots):
     nothing = t.empty([0], dtype=LU_data.dtype)
     L, U = _split_lu(LU_data) if unpack_data else (nothing, t.clone(nothing))
     P = t._lu_permutation(LU_data, LU_pivots) if unpack_pivots else t.clone(nothing)
-    return named("lu_unpack", P, L, U)
+    return P, L, U
 
 
 def _lu_solve_grad(g, LU, pivots, left, adjoint, result, needs):
@@ -363,6 +365,7 @@ def linalg_lu_solve(LU, pivots, B, *, left, adjoint):
 
 @composite(
     "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
+    in_favor_of="torch.linalg.lu_solve",
     forms="fmo",
     autocast={"cpu": "float32"},
 )
@@ -415,7 +418,7 @@ def solve_ex(A, B, *, left, check_errors):
     X, _, _, info = t._solve_ex(A, B, left)
     if check_errors:
         check_info(info, "torch.linalg.solve_ex", "solve")
-    return named("linalg_solve_ex", X, info)
+    return X, info
 
 
 @composite(
@@ -469,6 +472,7 @@ def _triangular_solve_grad(gs, A, upper, transpose, unitriangular, solution, nee
 @op(
     "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> "
     "(Tensor solution, Tensor cloned_coefficient)",
+    in_favor_of="torch.linalg.solve_triangular",
     forms="fmo",
     grad={("self", "A"): _triangular_solve_grad},
     autocast={"cpu": "float32"},
@@ -582,13 +586,13 @@ def linalg_slogdet(A):
     check_floating(A, "linalg.slogdet")
     check_square(A, "linalg.slogdet")
     sign, log_abs, _, _ = t._linalg_slogdet(A)
-    return named("linalg_slogdet", sign, log_abs)
+    return sign, log_abs
 
 
 @composite("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", forms="fmo")
 def slogdet(self):
     """Return the sign and the logarithm of the absolute value of the determinant, like `torch.linalg.slogdet`."""
-    return named("slogdet", *t.linalg_slogdet(self))
+    return t.linalg_slogdet(self)
 
 
 @composite("logdet(Tensor self) -> Tensor", forms="fm")

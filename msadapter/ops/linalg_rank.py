@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .._values.dtype import ALL
-from ._declare import composite, named, op, t
+from ._declare import composite, op, t
 from ._lapack import lapack
 from ._linalg_tools import (
     check_floating,
@@ -246,7 +246,7 @@ def lstsq(A, b, rcond, *, driver):
         residuals = t.sum(t.square(t.abs(difference)), -2)
     else:
         residuals = t.empty([0], dtype=A.dtype.to_real())
-    return named("linalg_lstsq", X, residuals, rank, values.detach())
+    return X, residuals, rank, values.detach()
 
 
 # ---- low rank

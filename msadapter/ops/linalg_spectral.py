@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._declare import composite, named, op, t
+from ._declare import composite, op, t
 from ._lapack import LinAlgError, lapack
 from ._linalg_tools import (
     check_floating,
@@ -85,16 +85,17 @@ def linalg_qr(A, mode):
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
         )
     Q, R = t._linalg_qr(A, _QR_MODES[mode])
-    return named("linalg_qr", Q, R)
+    return Q, R
 
 
 @composite(
     "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
+    in_favor_of="torch.linalg.qr",
     forms="fmo",
     autocast={"cpu": "float32"},
 )
 def qr(self, some):
-    return named("qr", *t.linalg_qr(self, "reduced" if some else "complete"))
+    return t.linalg_qr(self, "reduced" if some else "complete")
 
 
 @op(
@@ -247,7 +248,7 @@ def linalg_svd(A, full_matrices, *, driver):
     check_floating(A, "linalg.svd")
     check_matrix(A, "linalg.svd")
     _check_svd_driver(driver)
-    return named("linalg_svd", *t._linalg_svd(A, full_matrices, True))
+    return t._linalg_svd(A, full_matrices, True)
 
 
 @composite(
@@ -277,12 +278,10 @@ def svd(self, some, compute_uv):
     m, n = self.shape[-2:]
     if compute_uv:
         U, S, Vh = t._linalg_svd(self, not some, True)
-        return named("svd", U, S, mH(Vh))
+        return U, S, mH(Vh)
     batch = list(self.shape[:-2])
     S = t._linalg_svd(self, False, needs_graph(self))[1]
-    return named(
-        "svd", t.zeros(batch + [m, m], dtype=self.dtype), S, t.zeros(batch + [n, n], dtype=self.dtype)
-    )
+    return t.zeros(batch + [m, m], dtype=self.dtype), S, t.zeros(batch + [n, n], dtype=self.dtype)
 
 
 # ---- eigenvalues
@@ -330,7 +329,7 @@ def eigh(A, UPLO):
     """
     check_floating(A, "linalg.eigh")
     check_square(A, "linalg.eigh")
-    return named("linalg_eigh", *t._linalg_eigh(A, _upper(UPLO), True))
+    return t._linalg_eigh(A, _upper(UPLO), True)
 
 
 @composite(
@@ -378,7 +377,7 @@ def eig(A):
     """Return the eigenvalues and eigenvectors of square matrices. Both are complex."""
     check_floating(A, "linalg.eig")
     check_square(A, "linalg.eig")
-    return named("linalg_eig", *t._linalg_eig(A, True))
+    return t._linalg_eig(A, True)
 
 
 @composite("linalg.eigvals(Tensor A) -> Tensor", forms="fo", autocast={"cpu": "float32"}, copied_to_out=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from .._host.warn import warn_once
 from .._values.dtype import cpp_name
 from . import _einsum  # noqa: F401
 from ._declare import _C, composite, namespaces, op, raw_empty, t
@@ -601,6 +602,10 @@ def multi_dot(tensors):
 
 def chain_matmul(*matrices, out=None):
     """Multiply 2-dimensional matrices in the cheapest order. Deprecated: use linalg.multi_dot."""
+    warn_once(
+        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
+        "instead, which takes a list."
+    )
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     if len(matrices) == 1:

@@ -8,7 +8,7 @@ from .._values.layout import FORMATS
 from . import _on_npu
 from . import dropout as _  # noqa: F401  (declares the fused `_dropout`)
 from ._declare import _C, composite, op, raw, t
-from ._grid import grid_sampler_reference
+from ._grid import grid_sampler_reference, warn_of_corners
 from .nn_norm import gradients_of, outputs, recording
 
 
@@ -404,4 +404,6 @@ def grid_sample(input, grid, mode, padding_mode, align_corners):
         )
     if mode == "bicubic" and input.dim() == 5:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+    if align_corners is None:
+        warn_of_corners()
     return t.grid_sampler(input, grid, INTERPOLATIONS[mode], BORDERS[padding_mode], bool(align_corners))

@@ -7,6 +7,7 @@ computed from the plain formula, whose operators have gradients of every order.
 from __future__ import annotations
 
 import math
+import warnings
 
 from .._values.size import Size
 from ._declare import _C, composite, op, raw, t
@@ -75,8 +76,12 @@ def _log_softmax_backward(grad, output, dim):
     return raw.LogSoftmaxGrad(output, grad, dim)
 
 
-def _default_dim(x):
-    """Return the dim that softmax uses when none is given."""
+def default_dim(name: str, x, stacklevel: int) -> int:
+    """Return the dim that a softmax uses when none is given, with a warning."""
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        stacklevel=stacklevel,
+    )
     return 0 if x.dim() in (0, 1, 3) else 1
 
 
@@ -89,7 +94,7 @@ def _default_dim(x):
 )
 def functional_softmax(input, dim, _stacklevel, dtype):
     """exp(x) divided by its sum along `dim`."""
-    return t.softmax(input, _default_dim(input) if dim is None else dim, dtype)
+    return t.softmax(input, default_dim("softmax", input, _stacklevel) if dim is None else dim, dtype)
 
 
 @composite(
@@ -101,7 +106,7 @@ def functional_softmax(input, dim, _stacklevel, dtype):
 )
 def functional_log_softmax(input, dim, _stacklevel, dtype):
     """The logarithm of softmax along `dim`."""
-    return t.log_softmax(input, _default_dim(input) if dim is None else dim, dtype)
+    return t.log_softmax(input, default_dim("log_softmax", input, _stacklevel) if dim is None else dim, dtype)
 
 
 @op(

@@ -9,6 +9,7 @@ import warnings
 from .._values.base import Base
 from ._declare import composite, op, t
 from ._functional import functional
+from ._grid import warn_of_corners
 from .nn_conv import _conj
 
 
@@ -100,12 +101,7 @@ def _steps(n, align_corners, like):
 def affine_grid(theta, size, align_corners):
     """Return the sampling grid (N, [D,] H, W, 2 or 3) of the affine maps theta, (N, 2, 3) or (N, 3, 4)."""
     if align_corners is None:
-        warnings.warn(
-            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
-            "Please specify align_corners=True if the old behavior is desired. See the documentation of "
-            "grid_sample for details.",
-            stacklevel=2,
-        )
+        warn_of_corners()
         align_corners = False
     elif align_corners and 1 in size[2:]:
         warnings.warn(

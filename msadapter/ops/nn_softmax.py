@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ._declare import composite, t
 from ._functional import functional
+from .nn_norm import default_dim
 
 
 @composite(
@@ -12,7 +13,9 @@ from ._functional import functional
 )
 def softmin(input, dim, _stacklevel, dtype):
     """softmax of -x along ``dim``."""
-    return functional.softmax(-input, dim, _stacklevel + 1, dtype)
+    return functional.softmax(
+        -input, default_dim("softmin", input, _stacklevel) if dim is None else dim, dtype=dtype
+    )
 
 
 @composite(

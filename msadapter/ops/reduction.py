@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._values.dtype import STORED_WIDE
-from ._declare import composite, named, op, raw, t
+from ._declare import composite, op, raw, t
 from ._geometry import numel, wrap_dim, wrap_dims
 from .pointwise import conj
 from .view import is_tensor, zeros_of, zeros_seen
@@ -247,7 +247,7 @@ def aminmax(self, *, dim, keepdim):
     low, high = t.amin(self, dims, keepdim), t.amax(self, dims, keepdim)
     if dim is None and keepdim and self.ndim:
         low, high = (t.reshape(x, [1] * self.ndim) for x in (low, high))
-    return named("aminmax", low, high)
+    return low, high
 
 
 def scattered(g, shape, dim, indices, keepdim):
@@ -296,8 +296,7 @@ def _declare_extreme_dim(name, ms):
             return getattr(t, pair)(self, other)
         if dim is None:
             return getattr(t, f"_{name}_all")(self)
-        values, indices = getattr(t, f"_{name}_dim")(self, dim, keepdim)
-        return named(name, values, indices)
+        return getattr(t, f"_{name}_dim")(self, dim, keepdim)
 
     body.__doc__ = "Of all elements, along a dim with positions, or of two tensors element by element."
 

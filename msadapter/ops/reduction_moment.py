@@ -196,19 +196,34 @@ def cov(self, *, correction, fweights, aweights):
                 f"cov(): expected {name} to have the same numel as there are observations in the input but got "
                 f"{extra.numel()} != {n}"
             )
+        floating = extra.dtype.is_floating_point
+        if floating != (name == "aweights") or extra.dtype.is_bool or extra.dtype.is_complex:
+            kind = "floating point" if name == "aweights" else "integral"
+            raise RuntimeError(
+                f"cov(): expected {name} to have {kind} dtype but got {name} with {extra.dtype.scalar_name} dtype"
+            )
+        if n and t.amin(extra) < 0:
+            raise RuntimeError(f"cov(): {name} cannot be negative")
         w = extra if w is None else w * extra
     total = n if w is None else t.sum(w)
+    if w is not None and total == 0:
+        raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     mean = (t.sum(x * w, [1]) / total) if w is not None else t.sum(x, [1]) / n
     x = x - t.unsqueeze(mean, 1)
     if w is None:
-        norm = max(n - correction, 0)
+        lost, norm = n <= correction, max(n - correction, 0)
     else:
         norm = (
             total - correction
             if aweights is None or correction == 0
             else total - correction * t.sum(w * aweights) / total
         )
-        norm = t.clamp(norm, min=0)
+        lost, norm = bool(norm <= 0), t.clamp(norm, min=0)
+    if lost:
+        warnings.warn(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
+            stacklevel=2,
+        )
     right = t.conj(t.transpose(x if w is None else x * w, 0, 1))
     return t.squeeze(t.div(t.matmul(x, right.to(x.dtype)), norm))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from .._host.warn import warn_once
 from .._values.dtype import ALL, int32, int64
 from . import _on_npu
-from ._declare import composite, named, op, raw, raw_view, t
+from ._declare import composite, op, raw, raw_view, t
 from ._geometry import numel, wrap_dim
 from .pointwise import not_implemented
 from .reduction import _share, scattered
@@ -112,7 +113,7 @@ def _median(name, ms_all, ms_dim, npu_all=None, npu_dim=None):
     def body(self, dim, keepdim):
         if dim is None:
             return getattr(t, f"_{name}_all")(self)
-        return named(name, *getattr(t, f"_{name}_dim")(self, dim, keepdim))
+        return getattr(t, f"_{name}_dim")(self, dim, keepdim)
 
     body.__doc__ = "The lower middle of all elements, or along a dim with positions."
 
@@ -256,6 +257,12 @@ def searchsorted(sorted_sequence, input, *, out_int32, right, side, sorter):
         input = make_tensor(_wrapped(input, sorted_sequence))
     if sorter is not None:
         _check_sorter(sorted_sequence, sorter)
+    for name, given in (("boundary", sorted_sequence), ("input value", input), ("sorter", sorter)):
+        if given is not None and not given.is_contiguous():
+            warn_once(
+                f"torch.searchsorted(): {name} tensor is non-contiguous, this will lower the performance due to extra data copy "
+                "when converting non-contiguous tensor to contiguous."
+            )
     return t._searchsorted(sorted_sequence, input, sorter, out_int32, right or side == "right")
 
 

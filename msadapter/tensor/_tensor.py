@@ -12,6 +12,7 @@ from .. import ops
 from .._host import extensions
 from .._host.native import load_operators
 from .._host.runtime import device_target, native, when_complete
+from .._host.warn import warn_once
 from .._values import device as devices
 from .._values import dtype as dtypes
 from .._values import layout as layouts
@@ -40,7 +41,7 @@ from ._printing import tensor_str
 from ._rare_methods import METHODS
 from ._resizing import METHODS as RESIZING
 from .storage import UntypedStorage
-from .typed_storage import TypedStorage
+from .typed_storage import TypedStorage, warn_of_typed_storage
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -60,6 +61,18 @@ class _TensorMeta(type(Base)):
         if cls is Tensor:
             return issubclass(type(instance), Base) or issubclass(instance.__class__, Base)
         return super().__instancecheck__(instance)
+
+
+def _reversed(x):
+    """Return ``x.T``, a view with the dims in reverse order. PyTorch means to keep it for matrices alone."""
+    if x.ndim == 0:
+        warn_once("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
+    elif x.ndim != 2:
+        warn_once(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an "
+            "error in a future release. Consider `x.mT` for batches of matrices, or `x.permute`."
+        )
+    return t.permute(x, tuple(reversed(range(x.ndim))))
 
 
 def _swapped(x, name: str):
@@ -189,7 +202,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
     is_sparse = is_sparse_csr = is_quantized = is_nested = is_mkldnn = is_xla = is_mps = is_xpu = (
         is_vulkan
     ) = is_hpu = is_ipu = is_maia = is_mtia = property(lambda self: False)
-    T = property(lambda self: self.permute(tuple(reversed(range(self.ndim)))))
+    T = property(_reversed)
     mT = property(lambda self: _swapped(self, "mT"))
     H = property(lambda self: _swapped(self, "H").conj())
     mH = property(lambda self: _swapped(self, "mH").conj())
@@ -328,9 +341,11 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return UntypedStorage.of(self)
 
     def storage(self) -> TypedStorage:
-        return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+        warn_of_typed_storage(stacklevel=2)
+        return self._typed_storage()
 
-    _typed_storage = storage
+    def _typed_storage(self) -> TypedStorage:
+        return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
 
     @property
     def data(self):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .._host.warn import warn_once
 from .._values import dtype as dtypes
 from .._values.base import _C
 from ._construct import tensor
@@ -18,6 +19,15 @@ _EXPECTED = (
 )
 
 
+def warn_of_typed_storage(stacklevel: int) -> None:
+    """Warn once that programs should use UntypedStorage."""
+    warn_once(
+        "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. This "
+        "should only matter to you if you are using storages directly: use tensor.untyped_storage() instead of tensor.storage().",
+        stacklevel + 1,
+    )
+
+
 class TypedStorage:
     """An UntypedStorage seen as elements of one dtype."""
 
@@ -27,6 +37,7 @@ class TypedStorage:
     def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
         function = "TypedStorage.__init__"
         if wrap_storage is None:
+            warn_of_typed_storage(stacklevel=2)
             self.dtype = dtype or _C.default_dtype()
             self._untyped_storage = _fresh(function, args, self.dtype, device)
             return

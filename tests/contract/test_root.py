@@ -20,6 +20,7 @@ PACKAGE = Path(msadapter.__file__).parent
 PYTORCHS = {name.split(".")[1] for name in store.load("modules").cases} | {
     "_dynamo",
     "_inductor",
+    "numa",
     "onnx",
     "npu",
 }

@@ -36,8 +36,8 @@ def config(tmp_path: Path, **options) -> LaunchConfig:
 
 def total(first: float) -> list[float]:
     """The sum over the ranks of `first` plus the rank."""
-    import torch
-    import torch.distributed as dist
+    import msadapter as torch
+    import msadapter.distributed as dist
 
     dist.init_process_group("gloo")
     value = torch.full((2,), first + dist.get_rank())
@@ -47,7 +47,7 @@ def total(first: float) -> list[float]:
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_ranks_communicate(tmp_path: Path, torch_by_name, method: str) -> None:
+def test_ranks_communicate(tmp_path: Path, method: str) -> None:
     assert elastic_launch(config(tmp_path, start_method=method), total)(3.0) == {0: [7.0, 7.0], 1: [7.0, 7.0]}
 
 

@@ -112,6 +112,7 @@ SUITES = {
     "transformers": _suite("golden.make_transformers"),
     "trl": _suite("golden.make_trl"),
     "utils": _suite("utils.utils_cases", "utils.benchmark_cases"),
+    "warnings": _suite("ops.warning_cases"),
     # Expressions: lines of Python with a set-up.
     "accepted_arguments": _suite("golden.expressions.accepted_arguments"),
     "argument_checks": _suite("golden.expressions.argument_checks"),

@@ -18,10 +18,6 @@ PYTORCH = store.load("pickle_names").cases  # name in PyTorch's pickles -> publi
 
 # What is not written by one name that PyTorch knows, and why.
 NOT_WRITTEN = {
-    "torch.cuda.amp.autocast_mode.custom_bwd": "a functools.partial of torch.amp.custom_bwd, which PyTorch reads",
-    "torch.cuda.amp.autocast_mode.custom_fwd": "a functools.partial of torch.amp.custom_fwd, which PyTorch reads",
-    "torch.cuda.amp.custom_bwd": "as above",
-    "torch.cuda.amp.custom_fwd": "as above",
     "torch.hub.tqdm": "the class of the package tqdm, where that is installed",
     "torch.monitor.data_value_t": "a union of types",
 }
@@ -31,7 +27,7 @@ READ_AS_ANOTHER = {
     "torch.nn.functional.relu_": "torch.relu_ and F.relu_ are two forms of one operator here",
     "torch.nn.functional.rrelu_": "the same",
     "torch.nn.utils.weight_norm.norm_except_dim": "a function of its own here",
-    **{name: READ for name, READ in NOT_WRITTEN.items() if "custom" not in name},
+    **NOT_WRITTEN,
 }
 
 

@@ -1,6 +1,7 @@
 """torch.cpu.amp.GradScaler."""
 
 from ... import amp
+from ..._host.warn import warn_of_old_amp
 
 __all__ = ["GradScaler"]
 
@@ -11,6 +12,7 @@ class GradScaler(amp.GradScaler):
     def __init__(
         self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True
     ):
+        warn_of_old_amp("cpu", "GradScaler", "'cpu', args...")
         super().__init__(
             "cpu",
             init_scale=init_scale,

@@ -195,6 +195,7 @@ Op *read_op(PyObject *spec) {
   op->writes_expanded = flag(spec, "writes_expanded");
   op->separate_operands = flag(spec, "separate_operands");
   op->chain_of_views = flag(spec, "chain_of_views");
+  op->converted = number(item(spec, "converted"));
   read_params(item(spec, "params"), op);
   each(item(spec, "promote_params"), [&](PyObject *p) { op->promote_params.push_back(number(p)); });
   each(item(spec, "formulas"), [&](PyObject *f) { read_formula(f, op); });

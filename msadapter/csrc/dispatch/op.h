@@ -118,6 +118,7 @@ struct Op {
   bool numbers_alone = false;      // takes two numbers without a tensor, as PyTorch's arithmetic does
   bool writes_expanded = false;    // its in-place form accepts a tensor whose elements share memory
   bool separate_operands = false;  // its in-place form refuses operands that share memory with the written tensor
+  int converted = -1;              // the parameter whose numbers the result has, as another dtype
   bool chain_of_views = false;     // its node has the name of the last view of a subscript
 };
 

@@ -461,7 +461,16 @@ static void check_limits_of_operands(const Op &op, const Operand *v) {
     if (v[i].kind == Arg::kTensor) return check_limits(op, v, from_ms(v[i].tensor->data_type()));
 }
 
+// A copy of complex numbers as real ones loses their imaginary parts. PyTorch warns of that once, except for bool.
+static void warn_of_lost_parts(const TensorPtr &from, DType to) {
+  if (!from || is_complex(to) || to == DType::Bool || !is_complex(from_ms(from->data_type()))) return;
+  Ref module = checked(PyImport_ImportModule("msadapter._host.warn"));
+  checked(PyObject_CallMethod(module.get(), "warn_once", "si",
+                              "Casting complex values to real discards the imaginary part", 1));
+}
+
 Ref run_functional(Op &op, Operand *v, PyObject **slots, bool autocast) {
+  if (op.converted >= 0) warn_of_lost_parts(v[op.converted].tensor, v[1].dtype);
   std::vector<Ref> hold;
   if (autocast && autocasts(op)) apply_autocast(op, v, slots, &hold);
   const bool record = op.differentiable && grad_enabled() && any_requires_grad(op, v);
@@ -609,6 +618,7 @@ void record_inplace(const Op &op, const TensorPtr &self, const TensorPtr &result
 Ref run_inplace(Op &op, Operand *v, PyObject **slots) {
   const int n = static_cast<int>(op.params.size());
   const TensorPtr self = v[0].tensor;
+  if (op.converted >= 0) warn_of_lost_parts(v[op.converted].tensor, from_ms(self->data_type()));
   const bool recorded = anything_requires_grad(v, n);
   if (op.writes_expanded) {
     if (rare_facts(op).warns_expanded) warn_expanded(op, self);

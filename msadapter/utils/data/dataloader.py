@@ -7,6 +7,7 @@ import warnings
 from multiprocessing import connection
 from multiprocessing.context import BaseContext
 
+from ..._host import accelerator
 from ..._utils import ExceptionWrapper
 from ...ops._declare import _C
 from ...profiler import record_function
@@ -114,6 +115,18 @@ class DataLoader:
         self.persistent_workers = persistent_workers
         self._iterator = None
         self._initialized = True
+        self.check_worker_number_rationality()
+
+    def check_worker_number_rationality(self) -> None:
+        """Warn if there are more workers than processors that this process may use."""
+        processors = len(os.sched_getaffinity(0))
+        if self.num_workers > processors:
+            warnings.warn(
+                f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number of worker in "
+                f"current system is {processors}, which is smaller than what this DataLoader is going to create. Please be aware "
+                "that excessive worker creation might get DataLoader running slow or even freeze.",
+                stacklevel=3,
+            )
 
     @staticmethod
     def _sampler_of_stream(shuffle, sampler, batch_sampler):
@@ -180,9 +193,6 @@ class DataLoader:
             return length
         return length // self.batch_size if self.drop_last else -(-length // self.batch_size)
 
-    def check_worker_number_rationality(self) -> None:
-        """Does nothing. PyTorch warns here if there are more workers than processors."""
-
 
 def _context_of(given, num_workers: int):
     """Return the context of multiprocessing that a DataLoader is given: None, a context, or the one of a start method.
@@ -236,6 +246,21 @@ def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers):
         raise ValueError("persistent_workers option needs num_workers > 0")
 
 
+def _warn_of_pinning(device: str) -> None:
+    """Warn the program that asks for an iterator if its settings of pinned memory have no effect."""
+    if device:
+        warnings.warn(
+            "pin_memory_device is deprecated, the current accelerator will be used as the device, ignore "
+            f"pin_memory_device='{device}'.",
+            stacklevel=5,
+        )
+    if not accelerator.is_available():
+        warnings.warn(
+            "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.",
+            stacklevel=5,
+        )
+
+
 class _BaseDataLoaderIter:
     """The common part of both iterators."""
 
@@ -252,6 +277,8 @@ class _BaseDataLoaderIter:
         self._base_seed = draw_seed(loader.generator)
         self._num_yielded = 0
         self._profile_name = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
+        if loader.pin_memory:
+            _warn_of_pinning(loader.pin_memory_device)
 
     def __iter__(self):
         return self
