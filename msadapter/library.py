@@ -477,7 +477,9 @@ class Library:
         return name
 
     def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=True) -> None:
-        """Implement an operator for a dispatch key."""
+        """Implement an operator for a dispatch key. A function that wants the set of keys is not supported."""
+        if with_keyset:
+            raise unsupported("torch.library.Library.impl", "with_keyset=True is not supported")
         name = op_name if isinstance(op_name, str) else op_name._qualname
         name = name if "::" in name else f"{self.ns}::{name}"
         impl(name, dispatch_key or self.dispatch_key, fn)

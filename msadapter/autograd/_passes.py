@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -212,12 +213,23 @@ def backward(
 ):
     """Add the gradients of ``tensors`` to ``.grad`` of the graph's leaves (or only of ``inputs``).
 
-    ``grad_tensors`` has the shapes of ``tensors``; it may be left out for tensors with one element.
+    ``grad_tensors`` has the shapes of ``tensors``; it may be left out for tensors with one element. ``grad_variables`` is its
+    older name.
     RuntimeError if a tensor does not require grad, if its graph has been freed, or inside of a function that torch.func transforms.
     """
     refuse = extensions.refuse_in_transform.value
     if refuse is not None:
         refuse("backward")
+    if grad_variables is not None:
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2
+        )
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use "
+                "`grad_tensors`."
+            )
+        grad_tensors = grad_variables
     tensors = _sequence(tensors)
     if inputs is not None:
         inputs = _sequence(inputs)

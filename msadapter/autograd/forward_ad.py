@@ -136,10 +136,12 @@ def _alias(tensor):
 
 def make_dual(tensor, tangent, *, level=None):
     """Return a view of ``tensor`` with a tangent of the same shape. Both are floating point or complex."""
-    if not levels:
+    if level is None and not levels:
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
         )
+    if level is not None and level != len(levels) - 1:
+        raise RuntimeError("Invalid level given to _make_dual")
     for name, x in (("primal", tensor), ("tangent", tangent)):
         if not differentiable(x):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {x.dtype}")

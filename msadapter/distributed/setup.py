@@ -333,8 +333,8 @@ def shrink_group(ranks_to_exclude, group=None, shrink_flags=SHRINK_DEFAULT, pg_o
 
 
 def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_options=None, group_desc=None):
-    """Creates groups of `group_size` consecutive ranks. Returns (this process's group, all groups)."""
-    size = get_world_size()
+    """Creates groups of `group_size` consecutive ranks of a group. Returns (this process's group, all groups)."""
+    size = get_world_size(group)
     if group_size is None:
         raise ValueError("Default group size only takes effect when there are accelerators in the cluster")
     if group_size <= 0:
@@ -343,7 +343,8 @@ def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_op
         raise ValueError(f"The arg 'group_size' ({group_size}) must not exceed the world size ({size})")
     if size % group_size:
         raise ValueError(f"The world size ({size}) must be divisible by 'group_size={group_size}'")
-    lists = [list(range(start, start + group_size)) for start in range(0, size, group_size)]
+    ranks = get_process_group_ranks(group)
+    lists = [ranks[start : start + group_size] for start in range(0, size, group_size)]
     return new_subgroups_by_enumeration(lists, timeout, backend, pg_options, group_desc)
 
 

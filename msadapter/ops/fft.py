@@ -452,6 +452,8 @@ def stft(
     )
     x = t.unsqueeze(self, 0) if self.ndim == 1 else self
     if center:
+        if align_to_window is not None:
+            raise RuntimeError("stft align_to_window should only be set when center = false")
         x = _centred(x, n_fft // 2, pad_mode)
     length = x.shape[-1]
     if not 0 < n_fft <= length:
@@ -465,6 +467,9 @@ def stft(
             f"stft: expected a 1D window tensor of size equal to win_length={win_length}, but got window with size "
             f"{list(window.shape)}"
         )
+    if not center and align_to_window:  # the first frame begins where the window does, not where its zeros do
+        x = t.constant_pad_nd(x, [(n_fft - win_length) // 2] * 2)
+        length = x.shape[-1]
     frames = 1 + (length - n_fft) // hop_length
     step = x.stride()
     x = t.as_strided(

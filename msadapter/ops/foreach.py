@@ -162,7 +162,7 @@ def _foreach_copy_(self, src, non_blocking=False):
 
 def _foreach_clone(self, *, memory_format=None):
     """Return a copy of each tensor."""
-    return tuple(x.clone() for x in _tensors(self))
+    return tuple(x.clone(memory_format=memory_format) for x in _tensors(self))
 
 
 def _foreach_max(self):

@@ -155,7 +155,10 @@ def index_reduce(self, dim, index, source, reduce, *, include_self):
     grad={"self": lambda g, self, dim, index: t.scatter_add(zeros_seen(g, self.shape), dim, index, g)},
 )
 def gather(self, dim, index, *, sparse_grad):
-    """Return `out[i][j] = self[index[i][j]][j]` for dim 0, and likewise for other dims."""
+    """Return `out[i][j] = self[index[i][j]][j]` for dim 0, and likewise for other dims.
+
+    The gradient is dense, also with `sparse_grad`.
+    """
     return raw.GatherD(self, dim, index)
 
 

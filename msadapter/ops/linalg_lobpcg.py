@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._errors import unsupported
 from ._declare import composite, t
 
 
@@ -26,8 +27,13 @@ def lobpcg(
     tolerance), only the number of columns of X is used.
 
     Raises:
+        NotImplementedError: a `tracker` is given, because there are no steps that it could follow.
         ValueError: the matrix is smaller than three times the number of vectors, as in PyTorch.
     """
+    if tracker is not None:
+        raise unsupported(
+            "torch.lobpcg", "tracker is not supported, because the result comes from the exact decomposition"
+        )
     k = k if k is not None else X.shape[-1] if X is not None else 1
     m = A.shape[-1]
     n = k if n is None else n

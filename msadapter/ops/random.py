@@ -35,23 +35,23 @@ def _filled(fill, size, dtype, *, generator, layout, device, requires_grad):
 
 
 @op(
-    f"rand(int[] size, *, {WITH_GENERATOR}, any names=None) -> Tensor",
+    f"rand(int[] size, *, {WITH_GENERATOR}) -> Tensor",
     forms="fo",
     native="body",
     random="sizes",
 )
-def rand(size, *, dtype, pin_memory, names, **options):
+def rand(size, *, dtype, pin_memory, **options):
     """Return uniform numbers in [0, 1)."""
     return _filled(_uniform, size, dtype or _C.default_dtype(), **options)
 
 
 @op(
-    f"randn(int[] size, *, {WITH_GENERATOR}, any names=None) -> Tensor",
+    f"randn(int[] size, *, {WITH_GENERATOR}) -> Tensor",
     forms="fo",
     native="body",
     random="sizes",
 )
-def randn(size, *, dtype, pin_memory, names, **options):
+def randn(size, *, dtype, pin_memory, **options):
     """Return normal numbers with mean 0 and variance 1."""
     return _filled(_normal, size, dtype or _C.default_dtype(), **options)
 

@@ -308,7 +308,7 @@ def slice_inverse(self, src, dim, start, end, step):
 )
 def resize_as_(self, the_template, *, memory_format):
     """Give the tensor the sizes of another one."""
-    return self.resize_as_(the_template)
+    return self.resize_as_(the_template, memory_format=memory_format)
 
 
 @composite("get_device(Tensor self) -> int", forms="f")

@@ -7,7 +7,7 @@ from .._host import extensions
 from .._values.dtype import ALL
 from ..ops._declare import t
 from . import _conversion
-from ._base import SparseTensor, give_to_leaves
+from ._base import SparseTensor, give_to_leaves, stored_in
 from ._checks import title
 from ._compressed import CompressedTensor
 from ._construct import (  # noqa: F401  (torch has the private names too)
@@ -92,14 +92,22 @@ def log_softmax(input, dim, *, dtype=None):
 
 
 def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
-    """Return alpha * (mat1 @ mat2) + beta * input at the stored positions of ``input``, a csr matrix."""
+    """Return alpha * (mat1 @ mat2) + beta * input at the stored positions of ``input``, a csr matrix.
+
+    ``out``: a csr matrix that gets the result.
+    """
+    if out is not None and out.layout._name != "sparse_csr":
+        raise RuntimeError(
+            f"sampled_addmm: Expected result to have sparse csr layout, but got {title(out.layout._name)}"
+        )
     if not isinstance(input, CompressedTensor) or input.layout._name != "sparse_csr":
         raise RuntimeError(f"Expected input to have sparse csr layout, but got {title(input.layout._name)}")
     batch, rows, columns = input._lines()
     left = mat1.reshape(-1, *mat1.shape[-2:])[(batch, rows)]
     right = mat2.mT.reshape(-1, *mat2.mT.shape[-2:])[(batch, columns)]
     found = (left * right).sum(-1).reshape(input._v.shape)
-    return input._with(found * alpha + input._v * beta)
+    result = input._with(found * alpha + input._v * beta)
+    return result if out is None else stored_in(out, result)
 
 
 def spdiags(diagonals, offsets, shape, layout=None):

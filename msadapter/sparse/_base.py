@@ -9,6 +9,7 @@ import copy
 import weakref
 from typing import NamedTuple
 
+from .._errors import unsupported
 from .._host.native import load
 from .._values.dtype import ALL
 from .._values.layout import LAYOUTS
@@ -199,6 +200,7 @@ class SparseTensor(OverValues):
 
     # ---- copies
     def clone(self, *, memory_format=None):
+        _check_no_format(memory_format)
         return self._with(self._v.clone())
 
     def __deepcopy__(self, memo):
@@ -249,7 +251,23 @@ class SparseTensor(OverValues):
         if out is None:
             return handler(*args, **kwargs)
         _check_unrecorded(name, (args, out))
-        return _stored_in(out, handler(*args, **kwargs))
+        return stored_in(out, handler(*args, **kwargs))
+
+
+def _check_no_format(memory_format) -> None:
+    """RuntimeError if a copy of a sparse tensor is asked for in a memory format."""
+    if memory_format is not None:
+        name = "".join(word.title() for word in memory_format._name.removesuffix("_format").split("_"))
+        raise RuntimeError(f"unsupported memory format option {name}")
+
+
+def check_masked_gradient(tensor, masked_grad) -> None:
+    """NotImplementedError if a gradient of ``to_dense`` is asked for at positions that are not stored."""
+    if masked_grad is False and tensor.requires_grad and _C.is_grad_enabled():
+        raise unsupported(
+            "torch.Tensor.to_dense",
+            "masked_grad=False is not supported for a sparse tensor that requires grad",
+        )
 
 
 def _check_unrecorded(name: str, tensors) -> None:
@@ -261,7 +279,7 @@ def _check_unrecorded(name: str, tensors) -> None:
         )
 
 
-def _stored_in(out, found):
+def stored_in(out, found):
     """Give a result to the tensor ``out`` of the same layout, in its dtype, and return this tensor.
 
     Raises:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from .._values.layout import FORMATS
 from ..ops._declare import t
 from ..tensor._rare_methods import not_for
-from ._base import SparseTensor
+from ._base import SparseTensor, check_masked_gradient
 from ._checks import BLOCKED, ROWS, check_parts, index_names
 from ._coo import _INT, coo, keys, places, product
 
@@ -119,6 +119,7 @@ class CompressedTensor(SparseTensor):
         return other._with_elements(self.to_dense())._v
 
     def to_dense(self, dtype=None, *, masked_grad=None):
+        check_masked_gradient(self, masked_grad)
         return self._coo().to_dense(dtype)
 
     def _to(self, name: str, blocksize=None):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._values.dtype import ALL
 from ..ops._declare import t
 from ..tensor import Size, Tensor
-from ._base import SparseTensor, check_inside
+from ._base import SparseTensor, check_inside, check_masked_gradient
 
 _INT, _BYTE = ALL["int64"], ALL["int8"]
 
@@ -61,7 +61,7 @@ class CooTensor(SparseTensor):
         return coo(self._i, values, tuple(self.shape) if size is None else size, self._sorted)
 
     def clone(self, *, memory_format=None):
-        return self._with(self._v.clone())._coalesced_(self._sorted)
+        return super().clone(memory_format=memory_format)._coalesced_(self._sorted)
 
     def _parts(self):
         return [("indices", self._i), ("values", self._v)]
@@ -135,6 +135,7 @@ class CooTensor(SparseTensor):
         Raises:
             IndexError: an index is outside of the size.
         """
+        check_masked_gradient(self, masked_grad)
         size, values = self._sparse_size(), self._v if dtype is None else self._v.to(dtype)
         if self._i.numel() and (
             int(self._i.min()) < 0

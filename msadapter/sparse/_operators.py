@@ -71,12 +71,12 @@ def _conj(self):
 
 @operator("clone")
 def _clone(self, *, memory_format=None):
-    return self.clone()
+    return self.clone(memory_format=memory_format)
 
 
 @operator("to_dense", "_to_dense")
 def _to_dense(self, dtype=None, masked_grad=None):
-    return self.to_dense(dtype)
+    return self.to_dense(dtype, masked_grad=masked_grad)
 
 
 declare_copies(operator)
@@ -319,6 +319,8 @@ def _sum(self, dim=None, keepdim=False, *, dtype=None):
 def _norm(self, p="fro", dim=None, keepdim=False, dtype=None):
     if dim is not None:
         raise not_for(self, "norm.ScalarOpt_dim")
+    if keepdim:
+        raise RuntimeError("norm_sparse currently does not support keepdim=True")
     return t.norm(self.coalesce()._v if is_coo(self) else self._v, p, dtype=dtype)
 
 

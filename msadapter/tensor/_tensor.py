@@ -475,10 +475,13 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return self.to(other)
 
     def cpu(self, memory_format=None):
-        return self.to("cpu")
+        return self.to("cpu") if memory_format is None else self.to("cpu", memory_format=memory_format)
 
     def cuda(self, device=None, non_blocking=False, memory_format=None):
-        return self.to(Device("cuda") if device is None else Device(device), non_blocking=non_blocking)
+        wanted = {} if memory_format is None else {"memory_format": memory_format}
+        return self.to(
+            Device("cuda") if device is None else Device(device), non_blocking=non_blocking, **wanted
+        )
 
     def npu(self, device=None, non_blocking=False):
         return self.to(Device("npu") if device is None else Device(device), non_blocking=non_blocking)

@@ -155,7 +155,8 @@ class _StopRecomputation(Exception):
 class _Frame:
     """One checkpointed region. It counts the saved tensors, and computes all of them again when the first one is needed."""
 
-    def __init__(self, function, args, kwargs, preserve, early_stop, log):
+    def __init__(self, function, args, kwargs, preserve, early_stop, checks, log):
+        self.checks = checks  # whether the tensors that the recomputation saves must look like the first ones
         self.log = log  # the operators of the first run and of the recomputation, or None
         self.completed = False  # whether the first run has ended; a backward pass inside of it may need saved tensors before
         self.function, self.args, self.kwargs = function, args, kwargs
@@ -269,6 +270,8 @@ def _unpack(holder):
 
 def _checked(holder):
     tensor = holder.frame.take(holder)
+    if not holder.frame.checks:
+        return tensor
     if tuple(tensor.shape) != holder.shape or tensor.dtype is not holder.dtype:
         raise CheckpointError(
             "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during "
@@ -319,6 +322,7 @@ def checkpoint(
 ):
     """Return ``function(*args)`` without keeping its activations. The backward pass computes them again.
 
+    determinism_check: "default" compares the sizes and dtypes of the tensors of both runs, "none" does not.
     With ``debug``, an error about tensors that differ lists the operators of both runs.
     """
     if use_reentrant is None:
@@ -333,6 +337,10 @@ def checkpoint(
         if context_fn is not noop_context_fn or debug:
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
         return CheckpointFunction.apply(function, preserve, *args)
+    if determinism_check not in (_determinism_default, "none"):
+        raise ValueError(
+            f"determinism_check should be one of ['{_determinism_default}', 'none'], but got {determinism_check}"
+        )
     log = _Log() if (debug if _debug[0] is None else _debug[0]) else None
     if not is_grad_enabled():
         return function(*args, **kwargs)
@@ -348,6 +356,7 @@ def checkpoint(
         kwargs,
         preserve,
         early_stop and _early_stop[0],
+        determinism_check == _determinism_default,
         log,
     )
     with (

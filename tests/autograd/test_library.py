@@ -47,6 +47,14 @@ def test_a_name_is_either_overloaded_or_not(library):
         library.define("plain.Tensor(Tensor x) -> Tensor")
 
 
+def test_a_function_that_wants_the_keys_is_refused():
+    made = Library("keyed", "DEF")
+    made.define("f(Tensor x) -> Tensor")
+    with pytest.raises(NotImplementedError, match="Library.impl: with_keyset=True"):
+        made.impl("f", lambda keys, x: x, "CPU", with_keyset=True)
+    made._destroy()
+
+
 def test_nothing_is_left_of_a_library():
     made = Library("other", "DEF")
     made.define("f.A(Tensor x) -> Tensor")

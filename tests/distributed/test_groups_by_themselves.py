@@ -135,6 +135,8 @@ def test_subgroups(job):
     assert own is groups[1] and own._backend.ranks == [0, 1]
     with pytest.raises(ValueError, match="must be divisible"):
         dist.new_subgroups(3)
+    own, groups = dist.new_subgroups(1, group=dist.new_group([3, 1]))
+    assert dist.get_process_group_ranks(own) == [1] and len(groups) == 2
     own = dist.split_group(None, [[3, 1], [0, 2]], group_desc="part")
     assert own._backend.ranks == [1, 3] and own.group_desc == "part"
     inner = dist.split_group(own, [[0]])

@@ -81,3 +81,11 @@ def test_a_deep_copy_has_all_of_the_gradient():
     x.grad = torch.sparse_coo_tensor([[1, 0], [0, 2]], [5.0, 7.0], (2, 3))
     copied = copy.deepcopy(x)
     assert _at(copied.grad) == [7, 5] and copied.grad is not x.grad
+
+
+@pytest.mark.parametrize("make", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr])
+def test_a_gradient_at_positions_that_are_not_stored_is_refused(make, torch_by_name):
+    x = make(torch.eye(2))
+    assert torch.equal(x.to_dense(masked_grad=False), torch.eye(2))
+    with pytest.raises(NotImplementedError, match="to_dense: masked_grad=False"):
+        x.requires_grad_().to_dense(masked_grad=False)

@@ -164,3 +164,23 @@ def test_what_a_selective_checkpoint_keeps_goes_with_the_graph():
             assert references[-1]() is None
     finally:
         gc.enable()
+
+
+def test_the_check_of_the_second_run_can_be_left_out():
+    runs = []
+
+    def region(x):
+        runs.append(1)
+        return x.exp() if len(runs) % 2 else x[:1].exp()
+
+    for check, expected in (("default", None), ("none", torch.tensor([1.0, 1.0]).exp())):
+        x = torch.ones(2, requires_grad=True)
+        out = checkpoint(region, x, use_reentrant=False, determinism_check=check).sum()
+        if expected is None:
+            with pytest.raises(RuntimeError, match="different metadata"):
+                out.backward()
+        else:
+            out.backward()
+            assert torch.equal(x.grad, expected)
+    with pytest.raises(ValueError, match="should be one of .*, but got all"):
+        checkpoint(region, x, use_reentrant=False, determinism_check="all")

@@ -48,6 +48,9 @@ TensorPtr reduce_to(const TensorPtr &g, const Dims &sizes, DType dtype) {
   }
   if (from_ms(r->data_type()) != dtype) {
     if (by_table) {
+      if (is_complex(from_ms(r->data_type())) && !is_complex(dtype))  // on purpose, so without a warning
+        r = unwrap(
+            checked(PyObject_CallFunctionObjArgs(table_function("real"), checked(wrap(r)).get(), nullptr)).get());
       r = unwrap(checked(PyObject_CallFunctionObjArgs(table_function("_to_dtype"), checked(wrap(r)).get(),
                                                       dtype_object(dtype), nullptr))
                      .get());

@@ -267,6 +267,16 @@ _ELSE = [
     "right=True), torch.searchsorted(x(5).sort()[0], x(3, seed=1), side='right')",
     "torch.unique(torch.tensor([3, 1, 3]), return_inverse=True, return_counts=True), "
     "torch.unique_consecutive(torch.tensor([[1, 1], [1, 1], [2, 1]]), dim=0)",
+    *(
+        f"torch.stft(x(16), 8, 2, 4, {window}, center=False, align_to_window={aligned}, return_complex=True)"
+        for window in ("torch.hann_window(4).double()", "None")
+        for aligned in (True, False)
+    ),
+    "[torch.resize_as_(torch.empty(0), torch.ones(1, 2, 3, 4), memory_format=f).stride() "
+    "for f in (None, torch.channels_last, torch.contiguous_format)]",
+    "[torch.ones(1, 2, 3, 4).cpu(memory_format=f).stride() for f in (torch.preserve_format, torch.channels_last)]",
+    "[torch._foreach_clone([torch.ones(1, 2, 3, 4).to(memory_format=torch.channels_last)], memory_format=f)[0].stride() "
+    "for f in (None, torch.preserve_format, torch.contiguous_format)]",
     "torch.unique(torch.arange(24).reshape(2, 3, 4) % 5, dim=1, return_inverse=True, return_counts=True)",
     "torch.unique((torch.arange(24).reshape(2, 3, 4) % 2).transpose(0, 2), dim=-1, return_counts=True)",
     "torch.unique_consecutive(torch.arange(12).reshape(2, 6) // 2 % 3, dim=1, return_inverse=True)",
