@@ -22,11 +22,11 @@ rm -rf "$reports"
 mkdir "$reports"
 # The build command loads nothing: the sanitizers must be preloaded for that.
 library="$(.venv/bin/python -m msadapter build | tail -1)"
-# AddressSanitizer gives each object file a constructor of this name.
+# AddressSanitizer gives each object file a constructor of this name. A unit of compilation may include several sources.
 instrumented="$(nm "$library" | grep -c ' _sub_I_00099_1$' || true)"
-sources="$(find msadapter/csrc -name '*.cpp' | wc -l)"
-echo "$instrumented of $sources sources are instrumented"
-[ "$instrumented" -eq "$sources" ] || { echo "$library: a source is not instrumented" >&2; exit 1; }
+units="$(readelf --symbols --wide "$library" | awk '$4 == "FILE" && $8 ~ /[.]cpp$/' | wc -l)"
+echo "$instrumented of $units units of compilation are instrumented"
+[ "$units" -gt 0 ] && [ "$instrumented" -eq "$units" ] || { echo "$library: a unit is not instrumented" >&2; exit 1; }
 
 compiler="${CXX:-g++}"
 preload=""
