@@ -111,7 +111,7 @@ class SparseTensor(OverValues):
             raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
         return self.to_dense().item()
 
-    def type(self, dtype=None, non_blocking=False, **kwargs):
+    def type(self, dtype=None, non_blocking=False):
         if dtype is None:
             prefix = "torch.sparse" if self.is_cpu else f"torch.{self.device.type}.sparse"
             return f"{prefix}.{self.dtype.scalar_name}Tensor"

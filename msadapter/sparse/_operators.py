@@ -274,22 +274,41 @@ def _empty_like(
     return _over_values("empty_like", self, dtype, device, requires_grad)
 
 
-def _over_values(name: str, self, dtype, device, requires_grad):
+def _over_values(name: str, self, dtype, device, requires_grad, *numbers, **options):
     """Return a compressed tensor with the same positions, whose values the operator makes from those of this one."""
-    values = getattr(t, name)(self._v.detach(), dtype=dtype, device=device)
+    values = getattr(t, name)(self._v.detach(), *numbers, dtype=dtype, device=device, **options)
     made = compressed(self._layout_name, self._outer.clone(), self._inner.clone(), values, tuple(self.shape))
     return made.requires_grad_(requires_grad)
 
 
-def _random_like(name: str) -> None:
+def _like(name: str) -> None:
     @operator(name)
-    def run(self, *, dtype=None, device=None, requires_grad=False, layout=None, **options):
-        if not isinstance(self, CompressedTensor) or (layout or self.layout) is not self.layout:
+    def run(
+        self,
+        *numbers,
+        dtype=None,
+        device=None,
+        requires_grad=False,
+        memory_format=None,
+        layout=None,
+        **options,
+    ):
+        if layout is not None and layout._name == "strided" and is_coo(self):
+            made = _dense_like(self, dtype, device, False)
+            return getattr(t, name)(
+                made, *numbers, memory_format=memory_format, requires_grad=requires_grad, **options
+            )
+        if (
+            not isinstance(self, CompressedTensor)
+            or (layout or self.layout) is not self.layout
+            or memory_format
+        ):
             raise not_for(self, name)
-        return _over_values(name, self, dtype, device, requires_grad)
+        return _over_values(name, self, dtype, device, requires_grad, *numbers, **options)
 
 
-_random_like("randn_like")
+for _name in ("full_like", "ones_like", "randn_like"):
+    _like(_name)
 
 
 # ---- reductions

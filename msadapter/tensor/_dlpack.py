@@ -49,10 +49,10 @@ def capsule_of(tensor):
 
 
 def check_stream(stream) -> None:
-    """Refuse the stream of another device: a host has none."""
+    """Refuse the stream of another device: a host has none, and -1 stands for none."""
     if stream is not None and type(stream) is not int:
         raise TypeError("stream must be ``int`` or ``none``")
-    if stream is not None:
+    if stream not in (None, -1):
         raise AssertionError("stream should be None on cpu.")
 
 

@@ -9,6 +9,7 @@ from inspect import getattr_static
 import numpy as np
 
 from .. import ops
+from .._errors import unsupported
 from .._host import extensions
 from .._host.native import load_operators
 from .._host.runtime import device_target, native, when_complete
@@ -423,11 +424,15 @@ class Tensor(Plain, metaclass=_TensorMeta):
             array = array.astype(np.uint8)
         return from_numpy(np.asarray(array, order="C"))  # not ascontiguousarray, which gives a number a dim
 
-    def __dlpack__(self, *, stream=None, **kwargs):
+    def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         check_stream(stream)
-        return capsule_of(self)
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            raise unsupported(
+                "torch.Tensor.__dlpack__", f"dl_device={dl_device} is not the device of this tensor"
+            )
+        return capsule_of(self.clone() if copy else self)
 
     def __dlpack_device__(self):
         return (1, 0)
@@ -455,7 +460,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
                 out = self.clone(memory_format=memory_format)
         return out
 
-    def type(self, dtype=None, non_blocking=False, **kwargs):
+    def type(self, dtype=None, non_blocking=False):
         if dtype is None:
             prefix = (
                 "torch."
@@ -469,7 +474,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
             dtype = dtype_from_type_name(dtype)
         elif not isinstance(dtype, dtypes.dtype):
             dtype = dtype.dtype
-        return self.to(dtype, **kwargs)
+        return self.to(dtype, non_blocking=non_blocking) if non_blocking else self.to(dtype)
 
     def type_as(self, other):
         return self.to(other)

@@ -134,6 +134,10 @@ CASES = [
     *[f"from_dlpack(torch.arange(6, dtype=torch.{d}).reshape(2, 3).t())" for d in ("bfloat16", "float16", "complex64", "bool")],
     "from_dlpack(to_dlpack(torch.arange(4, dtype=torch.bfloat16)[::2]))",
     "x = torch.zeros(2, dtype=torch.bfloat16); from_dlpack(x).add_(1.5); x",
+    *[
+        f"x = torch.zeros(2); from_dlpack(x.__dlpack__({options})).add_(1); x"
+        for options in ("copy=True", "copy=False", "dl_device=(1, 0)", "max_version=(0, 8)", "stream=-1", "bogus=1")
+    ],
     *[f"torch.ones(2).__dlpack__(stream={stream})" for stream in ("object()", "1", "1.0")],
     "said(lambda: from_dlpack(torch.ones(2, dtype=torch.complex64)))",
     "[torch.ones(2, 3, 4, 5).is_contiguous(memory_format=m) for m in (torch.preserve_format, torch.channels_last)], "
