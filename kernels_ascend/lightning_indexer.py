@@ -132,7 +132,7 @@ def npu_lightning_indexer(
         NotImplementedError: the keys are in pages.
     """
     name = "npu_lightning_indexer"
-    check_layout(name, layout_query, layout_key)
+    check_layout(name, layout_query, layout_key, block_table=block_table)
     check_modes(name, sparse_mode, pre_tokens, next_tokens)
     check_shapes(name, layout_query, query, key, weights=(weights, query.shape[:-1]))
     if sparse_count < 1:

@@ -229,7 +229,7 @@ def npu_sparse_flash_attention(
         RuntimeError: shapes, lengths or modes do not match.
         NotImplementedError: the keys are in pages, or another attention_mode is asked for.
     """
-    check_layout(_NAME, layout_query, layout_kv)
+    check_layout(_NAME, layout_query, layout_kv, block_table=block_table)
     check_modes(_NAME, sparse_mode, pre_tokens, next_tokens)
     _check_mode(_NAME, attention_mode, query_rope, key_rope)
     _check_ropes(_NAME, layout_query, query, key, value, query_rope, key_rope)

@@ -287,6 +287,7 @@ def _indexer(q=(1, 3, 2, 4), k=(1, 3, 1, 4), w=(1, 3, 2), **options):
     [
         (lambda: _attention(attention_mode=0), NotImplementedError, "attention_mode must be 2"),
         (lambda: _attention(layout_kv="PA_BSND"), NotImplementedError, r"PA_BSND.*docs/coverage\.md"),
+        (lambda: _attention(block_table=torch.zeros(1, 1).int()), NotImplementedError, "block_table, of a cache of pages"),
         (lambda: _attention(layout_query="TND", layout_kv="TND"), RuntimeError, "must have 3 dims"),
         (lambda: _attention(sparse_mode=1), RuntimeError, "sparse_mode must be 0"),
         (lambda: _attention(pre_tokens=5), RuntimeError, "pre_tokens and next_tokens"),
