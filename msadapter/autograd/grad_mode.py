@@ -197,7 +197,11 @@ class set_multithreading_enabled:
     """
 
     def __init__(self, mode: bool):
-        self.mode, self.previous = bool(mode), _threads.allowed
+        if not isinstance(mode, bool):
+            raise TypeError(
+                f"set_multithreading_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
+            )
+        self.mode, self.previous = mode, _threads.allowed
         _threads.allowed = self.mode
 
     def __enter__(self) -> None:

@@ -11,6 +11,7 @@ from .._values.base import place
 from .._values.device import ACCELERATORS, META_TAG, default_device, resolve
 from .._values.dtype import ALL, STORED, STORED_WIDE, cpp_name
 from .._values.layout import format_strides, permuted_strides
+from .._values.layout import layout as Layout
 from ._declare import _C, op, raw, raw_empty
 from ._geometry import contiguous_strides, is_dense
 
@@ -43,7 +44,11 @@ def _checked_layout(layout) -> None:
 
 def _is_sparse(layout) -> bool:
     """Return whether this is another layout than the strided one. They store only some elements: no zeros, for example."""
-    return layout is not None and layout._name != "strided"
+    if layout is None:
+        return False
+    if not isinstance(layout, Layout):
+        raise TypeError(f"argument 'layout' must be torch.layout, not {type(layout).__name__}")
+    return layout._name != "strided"
 
 
 def _sparse_zeros(size, layout, dtype, device, requires_grad, like=None, name="empty"):

@@ -30,7 +30,7 @@ def set_printoptions(
         "short": (2, 1000, 2, 80),
         "full": (4, math.inf, 3, 80),
     }
-    if profile is not None:
+    if profile in presets:  # PyTorch takes any other word without effect
         PRINT_OPTS.precision, PRINT_OPTS.threshold, PRINT_OPTS.edgeitems, PRINT_OPTS.linewidth = presets[
             profile
         ]
