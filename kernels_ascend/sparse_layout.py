@@ -70,7 +70,9 @@ def sequences(name: str, layout: str, query, key, qlen, klen) -> list[Sequence]:
 
 def check_layout(name: str, layout: str, *others: str, block_table=None) -> None:
     if block_table is not None:
-        raise NotImplementedError(f"{name}: block_table, of a cache of pages, is not supported (docs/coverage.md)")
+        raise NotImplementedError(
+            f"{name}: block_table, of a cache of pages, is not supported (docs/coverage.md)"
+        )
     if layout not in ("BSND", "TND") or any(one != layout for one in others):
         raise NotImplementedError(
             f"{name}: layouts must be BSND, or TND, for queries and keys alike, but got {', '.join((layout, *others))}; a cache of "
