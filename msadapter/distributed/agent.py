@@ -61,6 +61,15 @@ class Job:
     bind_cores: bool = False  # bind each rank to its share of this machine's cores
 
 
+def timeouts_of(settings: dict, join: float = Job.join_timeout) -> dict:
+    """The times of a Job, in seconds, that a rendezvous may be given. `join` is the default of the first."""
+    return {
+        "join_timeout": float(settings.get("join_timeout", join)),
+        "last_call": float(settings.get("last_call_timeout", Job.last_call)),
+        "silence": float(settings.get("keep_alive_timeout", Job.silence)),
+    }
+
+
 @dataclass
 class _Rank:
     """A running rank and the threads that copy its output."""
@@ -110,9 +119,8 @@ class Agent:
 
     def run(self) -> int:
         """Starts and monitors the ranks; restarts them after a failure while restarts are left. Returns the exit code."""
-        main = (
-            threading.current_thread() is threading.main_thread()
-        )  # Python lets no other thread handle signals
+        # Python lets no other thread handle signals.
+        main = threading.current_thread() is threading.main_thread()
         handled = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) if main else ()
         self.guard = Guard()  # before any threads exist, because it forks
         before = {number: signal.signal(number, self._stop) for number in handled}

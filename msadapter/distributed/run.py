@@ -7,7 +7,8 @@ import sys
 import tempfile
 import uuid
 
-from .agent import Agent, Job
+from .agent import Agent, Job, timeouts_of
+from .argparse_util import check_env, env
 from .meeting import DEFAULT_PORT
 from .wire import checked_secret, secret_of_environment, secret_of_file
 
@@ -53,21 +54,21 @@ def get_args_parser() -> argparse.ArgumentParser:
         ("local-addr", None, "accepted without effect: a rank has the address of its host"),
         ("logs-specs", None, "accepted: only the default value is supported"),
     ):
-        parser.add_argument(f"--{name}", f"--{name.replace('-', '_')}", default=default, help=text)
+        parser.add_argument(
+            f"--{name}", f"--{name.replace('-', '_')}", action=env, default=default, help=text
+        )
+    parser.add_argument("--standalone", action=check_env, help="run on this machine only, with a free port")
     parser.add_argument(
-        "--standalone", action="store_true", help="run on this machine only, with a free port"
-    )
-    parser.add_argument(
-        "-m", "--module", action="store_true", help="the script is the name of a module, as in python -m"
+        "-m", "--module", action=check_env, help="the script is the name of a module, as in python -m"
     )
     parser.add_argument(
         "--no-python",
         "--no_python",
-        action="store_true",
+        action=check_env,
         help="the script is a program that runs without Python",
     )
     parser.add_argument(
-        "--run-path", "--run_path", action="store_true", help="run the script with runpy.run_path"
+        "--run-path", "--run_path", action=check_env, help="run the script with runpy.run_path"
     )
     parser.add_argument("training_script")
     parser.add_argument("training_script_args", nargs=argparse.REMAINDER)
@@ -76,10 +77,12 @@ def get_args_parser() -> argparse.ArgumentParser:
 
 def parse_args(args=None) -> argparse.Namespace:
     """Parses the options. Environment variables such as PET_NNODES give defaults."""
-    parser = get_args_parser()
-    known = {action.dest for action in parser._actions}
-    given = {key[4:].lower(): value for key, value in os.environ.items() if key.startswith("PET_")}
-    parser.set_defaults(**{key: value for key, value in given.items() if key in known})
+    try:
+        parser = get_args_parser()
+    except ValueError as err:
+        raise SystemExit(
+            f"torchrun: a variable PET_... of an option without a value must be 0 or 1: {err}"
+        ) from err
     return parser.parse_args(args)
 
 
@@ -185,9 +188,7 @@ def job_of(args) -> Job:
         log_dir=log_dir,
         redirects=redirects,
         tee=tee,
-        join_timeout=float(conf.get("join_timeout", Job.join_timeout)),
-        last_call=float(conf.get("last_call_timeout", Job.last_call)),
-        silence=float(conf.get("keep_alive_timeout", Job.silence)),
+        **timeouts_of(conf),
         secret=_secret(conf),
         shown={int(r) for r in args.local_ranks_filter.split(",")} if args.local_ranks_filter else None,
     )

@@ -196,9 +196,9 @@ def cov(self, *, correction, fweights, aweights):
                 f"cov(): expected {name} to have the same numel as there are observations in the input but got "
                 f"{extra.numel()} != {n}"
             )
-        floating = extra.dtype.is_floating_point
-        if floating != (name == "aweights") or extra.dtype.is_bool or extra.dtype.is_complex:
-            kind = "floating point" if name == "aweights" else "integral"
+        floating = name == "aweights"
+        if extra.dtype.is_floating_point != floating or extra.dtype.is_bool or extra.dtype.is_complex:
+            kind = "floating point" if floating else "integral"
             raise RuntimeError(
                 f"cov(): expected {name} to have {kind} dtype but got {name} with {extra.dtype.scalar_name} dtype"
             )

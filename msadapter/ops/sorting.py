@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._host.warn import warn_once
 from .._values.dtype import ALL, int32, int64
 from . import _on_npu
-from ._declare import composite, op, raw, raw_view, t
+from ._declare import composite, op, raw, t
 from ._geometry import numel, wrap_dim
 from .pointwise import not_implemented
 from .reduction import _share, scattered
@@ -366,10 +366,7 @@ def _distinct_slices(find, self, dim: int, *wanted) -> tuple:
     if not (dim := wrap_dim(dim, self.ndim)):
         return find(self, *wanted, 0)
     values, inverse, counts = find(t.movedim(self, dim, 0), *wanted, 0)
-    (size, *sizes), (stride, *strides) = values.shape, values.stride()
-    sizes.insert(dim, size)
-    strides.insert(dim, stride)
-    return raw_view(values, sizes, strides, 0), inverse, counts
+    return t.movedim(values, 0, dim), inverse, counts
 
 
 @op(

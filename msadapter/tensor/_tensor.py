@@ -342,7 +342,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return UntypedStorage.of(self)
 
     def storage(self) -> TypedStorage:
-        warn_of_typed_storage(stacklevel=2)
+        warn_of_typed_storage()
         return self._typed_storage()
 
     def _typed_storage(self) -> TypedStorage:
@@ -483,10 +483,8 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return self.to("cpu") if memory_format is None else self.to("cpu", memory_format=memory_format)
 
     def cuda(self, device=None, non_blocking=False, memory_format=None):
-        wanted = {} if memory_format is None else {"memory_format": memory_format}
-        return self.to(
-            Device("cuda") if device is None else Device(device), non_blocking=non_blocking, **wanted
-        )
+        wanted = Device("cuda") if device is None else Device(device)
+        return self.to(wanted, non_blocking=non_blocking, memory_format=memory_format)
 
     def npu(self, device=None, non_blocking=False):
         return self.to(Device("npu") if device is None else Device(device), non_blocking=non_blocking)

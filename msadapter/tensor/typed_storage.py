@@ -19,12 +19,12 @@ _EXPECTED = (
 )
 
 
-def warn_of_typed_storage(stacklevel: int) -> None:
-    """Warn once that programs should use UntypedStorage."""
+def warn_of_typed_storage() -> None:
+    """Warn the caller of the caller, once in a process, that programs should use UntypedStorage."""
     warn_once(
         "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. This "
         "should only matter to you if you are using storages directly: use tensor.untyped_storage() instead of tensor.storage().",
-        stacklevel + 1,
+        stacklevel=3,
     )
 
 
@@ -37,7 +37,7 @@ class TypedStorage:
     def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
         function = "TypedStorage.__init__"
         if wrap_storage is None:
-            warn_of_typed_storage(stacklevel=2)
+            warn_of_typed_storage()
             self.dtype = dtype or _C.default_dtype()
             self._untyped_storage = _fresh(function, args, self.dtype, device)
             return

@@ -44,6 +44,12 @@ def test_options_of_the_launcher(monkeypatch):
     assert (args.nnodes, args.master_port, args.node_rank) == ("2", "1234", None)
     assert not hasattr(args, "unknown")
     assert _parsed("--nnodes=3").nnodes == "3"
+    for value, standalone in (("0", False), ("1", True)):
+        monkeypatch.setenv("PET_STANDALONE", value)
+        assert _parsed().standalone is standalone and _parsed("--standalone").standalone is True
+    monkeypatch.setenv("PET_STANDALONE", "yes")
+    with pytest.raises(SystemExit, match="torchrun: a variable PET_... .* must be 0 or 1: .*'yes'"):
+        _parsed()
 
 
 def test_numbers_of_machines_and_streams():

@@ -152,15 +152,14 @@ TensorPtr tensor_on(void *data, size_t bytes, DType dtype, const Dims &sizes, st
   return std::make_shared<MsTensor>(to_ms(dtype), sizes, address);
 }
 
-static void warn_of_complex32() {
+void warn_once(const std::string &message) {
   pybind11::gil_scoped_acquire gil;
   Ref module = checked(PyImport_ImportModule("msadapter._host.warn"));
-  checked(PyObject_CallMethod(module.get(), "warn_once", "si",
-                              "ComplexHalf support is experimental and many operators don't support it yet.", 1));
+  checked(PyObject_CallMethod(module.get(), "warn_once", "si", message.c_str(), 1));
 }
 
 TensorPtr new_tensor(DType dtype, const int64_t *sizes, int ndim, const int64_t *strides) {
-  if (dtype == DType::C32) warn_of_complex32();
+  if (dtype == DType::C32) warn_once("ComplexHalf support is experimental and many operators don't support it yet.");
   for (int d = 0; d < ndim; ++d)
     check(sizes[d] >= 0, "Trying to create tensor with negative dimension ", sizes[d], ": ", Dims(sizes, sizes + ndim));
   int64_t count;

@@ -162,6 +162,9 @@ inline Ref checked(PyObject *o) {
   if (!o) throw PythonError{};
   return Ref(o);
 }
+// Shows a UserWarning at the calling line of Python, once in a process, or every time if torch.set_warn_always asks for
+// that.
+void warn_once(const std::string &message);
 // Sets the Python exception for the C++ exception that is being handled (used in catch (...)).
 void translate_exception();
 

@@ -269,11 +269,8 @@ void check_arguments(const Op &op, PyObject **slots) {
 static void warn_older(const Op &op, const std::vector<int> &order) {
   std::string names;
   for (int i : order) names += (names.empty() ? "" : ", ") + std::string(PyUnicode_AsUTF8(op.params[i].name));
-  const std::string message = text("This overload of ", op.name, " is deprecated:\n\t", op.name, "(", names,
-                                   ")\nConsider giving the number by its name, after the tensors.");
-  // Once, unless torch.set_warn_always asks for it every time.
-  Ref module = checked(PyImport_ImportModule("msadapter._host.warn"));
-  checked(PyObject_CallMethod(module.get(), "warn_once", "si", message.c_str(), 1));
+  warn_once(text("This overload of ", op.name, " is deprecated:\n\t", op.name, "(", names,
+                 ")\nConsider giving the number by its name, after the tensors."));
 }
 
 // Fills the slots of a call whose arguments fit a deprecated signature.

@@ -464,9 +464,7 @@ static void check_limits_of_operands(const Op &op, const Operand *v) {
 // A copy of complex numbers as real ones loses their imaginary parts. PyTorch warns of that once, except for bool.
 static void warn_of_lost_parts(const TensorPtr &from, DType to) {
   if (!from || is_complex(to) || to == DType::Bool || !is_complex(from_ms(from->data_type()))) return;
-  Ref module = checked(PyImport_ImportModule("msadapter._host.warn"));
-  checked(PyObject_CallMethod(module.get(), "warn_once", "si",
-                              "Casting complex values to real discards the imaginary part", 1));
+  warn_once("Casting complex values to real discards the imaginary part");
 }
 
 Ref run_functional(Op &op, Operand *v, PyObject **slots, bool autocast) {

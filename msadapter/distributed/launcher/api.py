@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..._errors import unsupported
-from ..agent import Job, RankFailed, Stopped
+from ..agent import Job, RankFailed, Stopped, timeouts_of
 from ..elastic import metrics
 from ..elastic.multiprocessing import DefaultLogsSpecs, LogsSpecs, SignalException
 from ..elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
@@ -130,14 +130,15 @@ def launch_agent(
     if not callable(entrypoint) and not isinstance(entrypoint, str):
         raise TypeError(f"the entrypoint must be a function or a command, not {type(entrypoint).__name__}")
     config.run_id = config.run_id or str(uuid.uuid4().int)
-    job = _job(config, _name(entrypoint, args))
+    name = _name(entrypoint, args)
+    job = _job(config, name)
     os.environ["TORCHELASTIC_SIGNALS_TO_HANDLE"] = config.signals_to_handle
     metrics.initialize_metrics(metrics.MetricsConfig(config.metrics_cfg))
     with WorkersAgent(job, config, entrypoint, args) as agent:
         if agent.run() == 0:
             return agent.results()
         if isinstance(agent.reason, RankFailed):
-            raise ChildFailedError(_name(entrypoint, args), _failures(agent))
+            raise ChildFailedError(name, _failures(agent))
     if isinstance(agent.reason, Stopped):
         number = agent.reason.signal
         raise SignalException(f"Process {os.getpid()} got signal: {number}", sigval=number)
@@ -185,7 +186,7 @@ def _job(config: LaunchConfig, name: str) -> Job:
         )
     static = parameters.backend == "static"
     host, port = _address(parameters, static)
-    timeouts = parameters.config
+    settings = parameters.config
     return Job(
         command=[name],
         local_size=config.nproc_per_node,
@@ -198,9 +199,7 @@ def _job(config: LaunchConfig, name: str) -> Job:
         role=config.role,
         max_restarts=config.max_restarts,
         interval=config.monitor_interval,
-        join_timeout=float(timeouts.get("join_timeout", timeouts["timeout"] if static else Job.join_timeout)),
-        last_call=float(timeouts.get("last_call_timeout", Job.last_call)),
-        silence=float(timeouts.get("keep_alive_timeout", Job.silence)),
+        **timeouts_of(settings, settings["timeout"] if static else Job.join_timeout),
         goodbye=float(config.shutdown_timeout),
     )
 
